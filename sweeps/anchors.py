@@ -1,7 +1,7 @@
-"""Reads a user's measurements of their own code: observations of a GPU alone, and why other rows are none.
+"""Reads measurements of users' code: observations of the GPU alone, and why other rows are refused.
 
-Taken are `advisor measure --out` (advisor.anchor/1), `advisor measurements export` and the file of a campaign
-(JSON lines both). A row is one step of PyTorch eager on a real GPU, nothing else."""
+Files come from `advisor measure --out` (advisor.anchor/1), `advisor measurements export` or a campaign (both
+JSON lines). A row is accepted only if it timed a step of PyTorch eager on a real GPU."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from advisor.sweeps.quality.rates import rate_interval, runs_error
 
 SCHEMA = "advisor.anchor/1"
 WAY_OUT = "--anchor takes what `advisor measure --out` or `advisor measurements export` wrote"
-# Of a run, its first steps say how it started; fewer than these say nothing of how it goes on.
+# The first steps of a run show only its start: with fewer steps than these its pace is unknown.
 FEWEST_STEPS = 3
-# Nobody measures a step of a day: such a number is in another unit, or damaged.
+# No real step lasts a day: such a number is in another unit, or damaged.
 LONGEST_STEP_SECONDS = 86_400.0
 TOO_LONG = "a step of more than a day is no measured one; times are in seconds"
 
@@ -50,11 +50,11 @@ class SheetOf(Protocol):
     """Finds the data sheet of a card by the name and size that CUDA reports."""
 
     def __call__(self, name: str, *, memory_mib: float | None = None, sm_count: int | None = None) -> Gpu:
-        """`UsageError` where there is none, and for a slice of a card."""
+        """Returns the sheet. Raises `UsageError` if there is none, or the GPU is a slice of a card."""
 
 
 class RefusedRow(Struct, frozen=True):
-    """A row that is no anchor. `is_notable`: worth a word even where other rows are good."""
+    """A row that is no anchor. `is_notable`: users should hear of it even if other rows are good."""
 
     origin: str
     reason: str
@@ -62,10 +62,10 @@ class RefusedRow(Struct, frozen=True):
 
 
 class AnchorFile(Struct, frozen=True):
-    """All of one file. `captured` and `input_shape` describe its network where it says so.
+    """The rows of one file. `captured` and `input_shape` describe its network, if the file does.
 
-    An observation's network is "" where a script does not name it. `scaling` says what several ranks kept of
-    their rate."""
+    The network of an observation is "" if the script does not name it. `scaling` has the measured rates of
+    several ranks."""
 
     path: Path
     observations: tuple[Observation, ...]
@@ -76,7 +76,7 @@ class AnchorFile(Struct, frozen=True):
 
 
 def no_anchor(path: Path, why: str, hint: str = WAY_OUT) -> UsageError:
-    """A file that cannot be used, in one line with the way out."""
+    """The error for a file that cannot be used: the reason in one line, and a hint."""
     return UsageError(f"{path} is no anchor: {why}", hint=hint, field="anchor")
 
 
@@ -84,7 +84,7 @@ _SYNTHETIC = "synthetic"
 
 
 def read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorFile:
-    """The measurements in lines of JSON; `UsageError` where there is not one."""
+    """The rows of a file of JSON lines. Raises `UsageError` if it has no measurement."""
     read = read_lines(content.split(b"\n"))
     if not read.measurements:
         first = next(iter(read.refused), None)
@@ -99,7 +99,7 @@ def read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorFi
 
 
 def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | RefusedRow:
-    """The step of PyTorch on a real GPU that was measured; `where` begins its origin."""
+    """The observation in a measurement, or why it is refused; `where` is the prefix of its origin."""
     origin = f"{where}trial {row.trial.trial_id}"
     for reason, is_notable in _faults(row):
         return RefusedRow(origin, reason, is_notable)
@@ -122,16 +122,16 @@ def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | R
 
 
 def _sigma(row: Measurement) -> float:
-    """Standard error of log seconds, of the steps that the GPU's own run had: what runs differ by
-    counts, and no step is known better than one that was timed with care."""
+    """Standard error of the log of a step's seconds, from the run of the GPU stage alone. It includes the
+    spread between runs, and is never below the error of a carefully timed step."""
     alone = (row.environment.get("stage_runs") or {}).get(Stage.ACCELERATOR.value) or {}
-    # Rows of before keep none of these steps: the main run's stand for them.
+    # Older rows lack the steps of that run: the main run's replace them.
     error = runs_error([steps]) if (steps := alone.get("step_seconds")) else rate_interval(row)
     return max(STEP_SIGMA, error.standard_error) if error else STEP_SIGMA
 
 
 def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
-    """Why a measurement says nothing about a GPU, and whether that is worth a word beside good ones."""
+    """Reasons why a measurement says nothing about a GPU, each with its `is_notable`."""
     accelerator, workload = row.trial.accelerator, row.trial.workload
     if row.status is not Status.OK:
         yield f"status {row.status}", row.status is Status.CONTAMINATED
@@ -146,10 +146,10 @@ def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
         yield "preprocessing uses no GPU", False
     if row.trial.samples_per_row != 1:
         yield "it counts words, not images or sequences", False
-    yield from _faults_of_running(row)
+    yield from _run_faults(row)
 
 
-def _faults_of_running(row: Measurement) -> Iterator[tuple[str, bool]]:
+def _run_faults(row: Measurement) -> Iterator[tuple[str, bool]]:
     if reason := refusal(row):
         yield reason, True
     if not gpu_of(row):
@@ -167,7 +167,7 @@ def _faults_of_running(row: Measurement) -> Iterator[tuple[str, bool]]:
 
 
 def gpu_of(row: Measurement) -> str | None:
-    """The GPU's name as the machine has it."""
+    """The GPU's name as the machine reports it."""
     answer: Any = row.environment.get("gpu") or row.trial.plan.get("gpu")
     if isinstance(answer, str):
         return answer
@@ -175,7 +175,7 @@ def gpu_of(row: Measurement) -> str | None:
 
 
 def gpu_size(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """MiB and multiprocessors as the driver had them; rows of before say less."""
+    """Memory (MiB) and multiprocessors as the driver reports them; None where an older row lacks them."""
     memory_mib, sm_count = facts.get("gpu_memory_mib"), facts.get("gpu_sm_count")
     return {
         "memory_mib": memory_mib if is_positive(memory_mib) else None,
@@ -184,7 +184,7 @@ def gpu_size(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tf32(row: Measurement) -> Tf32:
-    """TF32 as torch was set, or as the driver was told, where the row has it; else as planned."""
+    """The TF32 setting of the driver's variable or of torch, where the row has it; else the planned one."""
     environment: Mapping[str, Any] = row.environment
     if environment.get("variables", {}).get("NVIDIA_TF32_OVERRIDE") == "0":
         return Tf32.OFF
@@ -196,7 +196,7 @@ def _tf32(row: Measurement) -> Tf32:
 
 
 def _step_seconds(row: Measurement) -> float | None:
-    """Seconds of a step without input: of the stage's own run, else of steps nothing loads."""
+    """Seconds of a step without an input pipeline, from the stage's own run or from synthetic data."""
     trial, batch = row.trial, row.trial.samples_per_step
     rate = row.stage_rates.get(Stage.ACCELERATOR.value)
     if rate is None and trial.processes == 1 and trial.workload.dataset.storage_format == _SYNTHETIC:
@@ -205,13 +205,13 @@ def _step_seconds(row: Measurement) -> float | None:
 
 
 def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFile:
-    """The file's rows; a script that does not name its precision ran in `precision`.
+    """The rows of a file; a script that does not name its precision is taken to have run in `precision`.
 
-    `UsageError` names a file that cannot be read, or is something else."""
+    Raises `UsageError` for a file that cannot be read or is no measurement."""
     with system_errors(UsageError, f"cannot read '{path}'", hint=WAY_OUT):
         content = path.read_bytes()
     document: Any = None
-    with suppress(ValueError, RecursionError):  # lines of JSON are no one value
+    with suppress(ValueError, RecursionError):  # JSON lines are not one JSON value
         document = json.loads(content)
     if isinstance(document, dict) and "schema" in document:
         if document["schema"] == SCHEMA:
@@ -221,9 +221,9 @@ def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFi
     return read_measurements(path, content, sheet_of)
 
 
-# A loop that waits for its loader longer than this measures its loader.
+# The largest share of a loop's time spent waiting for its loader; above it, the loader was measured.
 _MOST_WAITING = 0.05
-# No step that fits any machine has more; numbers above are damaged, or no floats.
+# No machine fits larger steps: larger numbers are damaged.
 _LARGEST_BATCH = 10**9
 _LARGEST_SIDE = 100_000
 
@@ -231,12 +231,12 @@ _LARGEST_SIDE = 100_000
 def read_document(
     path: Path, document: Mapping[str, Any], sheet_of: SheetOf, precision: Precision
 ) -> AnchorFile:
-    """The rows of a document; `UsageError` where none of it can be used."""
+    """The rows of a document. Raises `UsageError` if the document cannot be used."""
     try:
         what, device = document["what"], document["device"]
         scaling = tuple(_scaling(row, document, sheet_of) for row in document.get("scaling", ()))
         if scaling and device["kind"] != "cuda":
-            # Their network is real, whatever computed.
+            # The network between the ranks is real even if CPUs computed.
             return AnchorFile(path, (), (), scaling=scaling)
         if device["kind"] != "cuda" or not device["gpu"]:
             raise no_anchor(
@@ -284,7 +284,7 @@ def _scaling(row: Mapping[str, Any], document: Mapping[str, Any], sheet_of: Shee
 def _joined(
     rows: Sequence[Observation | RefusedRow], runs: Sequence[Mapping[str, Any]]
 ) -> tuple[Observation, ...]:
-    """Runs of the same step in several processes as one: what differs between them is its error."""
+    """The observations, with runs of one workload joined: the spread between runs sets the error."""
     groups: dict[Workload, list[tuple[Observation, Sequence[float]]]] = {}
     for row, run in zip(rows, runs, strict=True):
         if isinstance(row, Observation):
@@ -319,7 +319,7 @@ def _row(
 ) -> Observation | RefusedRow:
     what, is_script = document["what"], document["what"]["kind"] == "script"
     if run["status"] != Status.OK:
-        # How a ladder of batch sizes ends is no fault of the file.
+        # A series of growing batch sizes ends with a run that fails: no fault of the file.
         return RefusedRow(origin, f"status {run['status']}", False)
     if run["input"] == "loader" and not is_script:
         return RefusedRow(origin, "its loader's rate, not the network's alone", False)
@@ -375,6 +375,6 @@ def _fault(run: Mapping[str, Any], is_script: bool) -> str:
 
 
 def _short(value: Any) -> str:
-    """The value as Python writes it, shortened: a damaged number may have hundreds of digits."""
+    """The `repr` of a value, shortened: a damaged number may have hundreds of digits."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

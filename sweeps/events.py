@@ -19,15 +19,15 @@ from msgspec import Struct, field
 
 from advisor.records import asdict
 
-EVENT_KEY = "event"  # the key of an event in what a worker prints
+EVENT_KEY = "event"  # the key of an event in the JSON that a worker prints
 DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 _LOG = logging.getLogger("advisor.sweeps.events")
-_LOG.propagate = False  # nobody who listens to warnings wants each trial's
+_LOG.propagate = False  # an application's handlers do not want the events of every trial
 _LOG.setLevel(DEBUG)
 
 
 class Event(Struct, frozen=True):
-    """One thing that happened: `at` is seconds since 1970 by the clock of `node`."""
+    """An event; `at` is seconds since 1970 by the clock of `node`."""
 
     at: float
     level: int
@@ -46,7 +46,7 @@ def emit(event: str, *, trial_id: str = "", level: int = INFO, at: float | None 
 
 
 def forward(event: Event) -> None:
-    """Send on an event of another process, as it was."""
+    """Send an event of another process to this process's subscribers, unchanged."""
     record = _LOG.makeRecord(_LOG.name, event.level, "", 0, event.event, (), None)
     record.created = event.at
     record.happened = event
@@ -54,7 +54,7 @@ def forward(event: Event) -> None:
 
 
 def event_of(record: logging.LogRecord) -> Event:
-    """The event of a record; of any other module's, its message (`event` is "message")."""
+    """The event in a log record; for a record of another module, an event "message" with its text."""
     happened = getattr(record, "happened", None)
     if isinstance(happened, Event):
         return happened
@@ -64,14 +64,14 @@ def event_of(record: logging.LogRecord) -> Event:
 
 @contextmanager
 def subscribe(listener: Callable[[Event], None]) -> Iterator[None]:
-    """Every event of this process goes to the listener too, in the thread that emits it."""
+    """Call the listener with every event of this process, in the thread that emits it."""
     with handled(_Listener(listener)):
         yield
 
 
 @contextmanager
 def handled(handler: logging.Handler, log: logging.Logger = _LOG) -> Iterator[None]:
-    """Every event of this process goes to a logging handler too; or every record of another log."""
+    """Add a logging handler to the events of this process, or to another log, inside the block."""
     log.addHandler(handler)
     try:
         yield
@@ -81,20 +81,20 @@ def handled(handler: logging.Handler, log: logging.Logger = _LOG) -> Iterator[No
 
 @contextmanager
 def collected() -> Iterator[list[dict[str, Any]]]:
-    """The events emitted meanwhile, as JSON takes them: to be carried to another process."""
+    """A list that collects the events emitted inside the block, as JSON, for another process."""
     documents: list[dict[str, Any]] = []
     with subscribe(lambda event: documents.append(asdict(event))):
         yield documents
 
 
 def forward_all(documents: Iterable[Mapping[str, Any]]) -> None:
-    """Send on here what another process has collected."""
+    """Send events that another process has collected to this process's subscribers."""
     for document in documents:
         forward(Event(**document))
 
 
 def moment_of(text: str) -> datetime | None:
-    """An aware moment of ISO 8601, UTC where it names no zone; None for any other text."""
+    """The time in an ISO 8601 text, aware, in UTC if it names no zone; None for any other text."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

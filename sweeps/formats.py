@@ -1,7 +1,7 @@
-"""Trials and measurements as JSON documents and files: the one place that knows their written form.
+"""Reads and writes trials and measurements as JSON documents and files; no other module knows that form.
 
 The worker's wire format, the store's payload and `advisor measurements export` all use it.
-History of the format, so that old rows stay readable:
+The format's history, so that old rows stay readable:
 
 1   first version
 """
@@ -48,7 +48,7 @@ _MOST_REASON = 200
 
 
 def trial_to_dict(trial: Trial) -> dict[str, Any]:
-    """A JSON document of the trial; enumerations become their words."""
+    """The trial as a JSON document; enumerations become their values."""
     document: dict[str, Any] = _plain(asdict(trial))
     workload, resources = without_the_usual(document["workload"]), document["resources"]
     disk = {name: value for name, value in resources["disk"].items() if name not in ("low", "high")}
@@ -61,7 +61,7 @@ def trial_to_dict(trial: Trial) -> dict[str, Any]:
 
 
 def trial_from_dict(document: Mapping[str, Any]) -> Trial:
-    """The trial a document describes; `DataError` when it describes none."""
+    """The trial in a document. Raises `DataError` if the document is no trial."""
     try:
         return _trial(document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -69,7 +69,7 @@ def trial_from_dict(document: Mapping[str, Any]) -> Trial:
 
 
 def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
-    """A JSON document with every raw value, unrounded, plus the id and rate for readers."""
+    """The measurement as a JSON document: every raw value, unrounded, plus id and rate for human readers."""
     values = {name: getattr(measurement, name) for name in measurement.__struct_fields__}
     return {
         "schema": SCHEMA_VERSION,
@@ -80,13 +80,13 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
 
 
 class NewerFormatError(DataError):
-    """Written by a later version; the row is good, and this version cannot read it."""
+    """The row was written by a later version: it may be good, but this version cannot read it."""
 
 
 def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
-    """The measurement a document describes; `DataError` when it describes none.
+    """The measurement in a document. Raises `DataError` if the document is no measurement.
 
-    What is computed (`trial_id`, the rate) is computed again, never believed."""
+    Computed values (`trial_id`, the rate) are ignored and computed again."""
     if not isinstance(document, Mapping) or not isinstance(document.get("schema", 0), int):
         raise DataError("this is no measurement of `advisor measurements export`")
     if document.get("schema", 0) > SCHEMA_VERSION:
@@ -97,7 +97,7 @@ def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
     try:
         known = {name: document[name] for name in Measurement.__struct_fields__ if name in document}
         row = msgspec.convert({**known, "trial": _trial(document["trial"])}, Measurement)
-        # Further runs with step times that can be computed with.
+        # The step times of further runs become floats too.
         runs = [{**run, "step_seconds": list(map(float, run["step_seconds"]))} for run in row.repeats]
         return replace(row, repeats=tuple(runs))
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, MsgspecError) as error:
@@ -105,7 +105,7 @@ def measurement_from_dict(document: Mapping[str, Any]) -> Measurement:
 
 
 def _trial(document: Mapping[str, Any]) -> Trial:
-    """Numbers stay as they are written: 2 made to 2.0 would be another trial's id."""
+    """The trial of a document. Numbers keep their type: 2.0 instead of 2 would change the trial's id."""
     workload, resources = document["workload"], document["resources"]
     if not isinstance(workload["network"], str) or not isinstance(workload["batch_size"], int):
         raise ValueError("a network is a name, and a batch size a whole number")
@@ -138,7 +138,7 @@ def _trial(document: Mapping[str, Any]) -> Trial:
 
 
 def _reason(error: Exception) -> str:
-    """The error in plain words, not Python's, on a line of bounded length."""
+    """The error in one short line, without Python's terms."""
     if isinstance(error, KeyError):
         return f"{one_line(str(error))[:_MOST_REASON]} is missing"
     if isinstance(error, (ValueError, MsgspecError)):
@@ -147,7 +147,7 @@ def _reason(error: Exception) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Enumerations to their words, tuples to lists: what JSON gives back unchanged."""
+    """The value with enumerations as their values and tuples as lists, so that JSON returns it unchanged."""
     if type(value) in (float, int, str):  # thousands of step times
         return value
     if isinstance(value, Mapping):
@@ -169,13 +169,13 @@ _RUN_FACTS = [
 
 
 def run_facts(measurement: Measurement) -> dict[str, Any]:
-    """The raw facts of a run that another run's row keeps."""
+    """The raw facts of a run that are kept among the `repeats` of another run's row."""
     document = measurement_to_dict(measurement)
     return {name: document[name] for name in _RUN_FACTS}
 
 
-# Column: where its value stands. Written out, so that a new field of a record cannot change the
-# published columns; new ones stand last.
+# Column: the attribute of a measurement that fills it. Written out, so that a new field of a record
+# cannot change the published columns; new columns are appended.
 _PLACES = {
     "trial_id": "trial.trial_id",
     "status": "status.value",
@@ -215,7 +215,7 @@ _values = attrgetter(*_PLACES.values())
 
 
 def summary_row(measurement: Measurement) -> Mapping[str, Any]:
-    """One flat row, numbers unrounded, by `SUMMARY_COLUMNS`."""
+    """The measurement as one flat row with the keys `SUMMARY_COLUMNS`; numbers are unrounded."""
     row = dict(zip(SUMMARY_COLUMNS, _values(measurement), strict=True))
     return row | {
         "accelerator": str(row["accelerator"]),
@@ -226,22 +226,22 @@ def summary_row(measurement: Measurement) -> Mapping[str, Any]:
 
 
 def to_jsonl(measurements: Iterable[Measurement]) -> str:
-    """One JSON document a line, with every raw value."""
+    """JSON lines: one document a measurement, with every raw value."""
     return "".join(f"{json.dumps(measurement_to_dict(row))}\n" for row in measurements)
 
 
 def to_csv(measurements: Sequence[Measurement]) -> str:
-    """One summary row a measurement, below the columns' names."""
+    """A CSV file with one summary row a measurement, below a header line."""
     return csv_header() + csv_rows(map(summary_row, measurements))
 
 
 def csv_header() -> str:
-    """The columns' names."""
+    """The header line of the CSV file."""
     return csv_of((), SUMMARY_COLUMNS)
 
 
 def csv_rows(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The rows alone; what a row does not have is empty."""
+    """The CSV lines of summary rows; a missing value becomes an empty cell."""
     return csv_lines(rows, SUMMARY_COLUMNS)
 
 
@@ -249,14 +249,14 @@ _MOST_ROWS = 2**31
 
 
 class RefusedLine(Struct, frozen=True):
-    """A line that is no measurement, counted from 1, and why."""
+    """A line that is no measurement, and the reason; lines count from 1."""
 
     line: int
     reason: str
 
 
 class ReadLines(Struct, frozen=True):
-    """One measurement a trial, the refused lines, and how many were `repeated`."""
+    """One measurement a trial, the refused lines, and the number of `repeated` measurements."""
 
     measurements: tuple[Measurement, ...]
     refused: tuple[RefusedLine, ...]
@@ -264,7 +264,7 @@ class ReadLines(Struct, frozen=True):
 
 
 def read_file(path: Path) -> ReadLines:
-    """The measurements in the file's lines; `DataError` when it cannot be read at all."""
+    """The measurements in a file of JSON lines. Raises `DataError` if the file cannot be read."""
     way_out = "name a file of `advisor measurements export` or of a campaign"
     with system_errors(DataError, f"cannot read '{path}'", hint=way_out):
         content = path.read_bytes()
@@ -272,11 +272,11 @@ def read_file(path: Path) -> ReadLines:
 
 
 def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> ReadLines:
-    """The measurements of the lines, in order; empty lines are passed over.
+    """The measurements of JSON lines, in order; empty lines are skipped.
 
-    Where a trial occurs more than once, a row that ended well beats one that did not, and a later row an
-    earlier one. `UsageError` when more than `most_refused` lines are refused: what somebody else sends is no
-    file of ours then, and its troubles would fill the memory."""
+    Of several rows of a trial, a successful one beats a failed one; among equals the latest wins. Raises
+    `UsageError` if more than `most_refused` lines are refused: such an upload is no file of ours, and its
+    errors would fill the memory."""
     rows: dict[str, Measurement] = {}
     refused: list[RefusedLine] = []
     taken = 0
@@ -302,7 +302,7 @@ def read_lines(lines: Iterable[bytes], *, most_refused: int | None = None) -> Re
 
 
 def read_line(line: bytes) -> Measurement:
-    """The measurement of one line; `DataError` for what is none, or cannot be true."""
+    """The measurement of one line. Raises `DataError` if it is no measurement, or cannot be true."""
     try:
         check_json(line)
         document = json.loads(line, parse_constant=_not_a_number)
@@ -321,7 +321,7 @@ def _not_a_number(word: str) -> NoReturn:
 
 
 def _impossible(row: Measurement) -> str:
-    """Why this cannot have been measured; empty when it can."""
+    """The reason why these values cannot have been measured; "" if they can."""
     is_whole = row.status in (Status.OK, Status.CONTAMINATED)
     model = row.environment.get("cpu_model", "")
     steps_are_times = all(map(is_positive, (*row.step_seconds, *row.warmup_step_seconds)))
@@ -333,11 +333,11 @@ def _impossible(row: Measurement) -> str:
         (not isinstance(model, (str, type(None))), "environment.cpu_model is a text"),
         (not isinstance(row.trial.dataset_path, str), "dataset_path is a text"),
     )
-    return next((reason for is_wrong, reason in reasons if is_wrong), "") or _untold(row)
+    return next((reason for is_wrong, reason in reasons if is_wrong), "") or _statistics_fault(row)
 
 
-def _untold(row: Measurement) -> str:
-    """Why it cannot be shown: whoever lists measurements would meet this one, too."""
+def _statistics_fault(row: Measurement) -> str:
+    """The reason why statistics of this row, which every listing computes, would fail; "" if they work."""
     plan = row.trial.plan
     for name in ("samples_per_row", "loader_workers"):
         if not (isinstance(plan.get(name, 1), int) and 0 <= plan.get(name, 1) <= _MOST_ROWS):

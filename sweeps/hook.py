@@ -1,13 +1,13 @@
-"""The hook of an own training script: `for batch in steps(loader):` (standard library only).
+"""The hook for a user's training script: `for batch in steps(loader):` (standard library only).
 
     from advisor.sweeps.hook import steps
 
     for batch in steps(loader):
         ...
 
-Under `advisor measure -- python train.py` it records how long each step took, how much of it
-the loop waited for the loader, the batch size and the GPU's memory, and writes them to the file
-that `ADVISOR_STEPS_FILE` names. Without that variable it hands the loader through, untouched.
+Under `advisor measure -- python train.py` it records how long each step took, how long the
+loop waited for the loader, the batch size and the GPU's memory, and writes them to the file
+that `ADVISOR_STEPS_FILE` names. Without that variable it returns the loader untouched.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECONDS_VARIABLE = "ADVISOR_STEPS_SECONDS"
 PROFILE_VARIABLE = "ADVISOR_STEPS_PROFILE"
 SCHEMA = "advisor.steps/2"
 _DEFAULT_SECONDS = 120.0
-# A script that is killed loses so much at most.
+# A script that is killed loses at most the records of this time.
 _WRITE_EVERY_SECONDS = 1.0
 _PROFILED_STEPS = 5
 _PROFILED_SECONDS = 10.0
@@ -40,10 +40,10 @@ Batch = TypeVar("Batch")
 
 
 def steps(loader: Iterable[Batch]) -> Iterable[Batch]:
-    """The loader's batches, each step timed where `advisor measure` asks for it.
+    """The loader's batches; under `advisor measure` each step is timed.
 
-    Call it once an epoch, as the loader itself. Of several processes of one training (torchrun) only the
-    first records."""
+    Call it once an epoch, like the loader. Of several processes of one training (torchrun) only the first
+    one records."""
     path = os.environ.get(FILE_VARIABLE)
     if not path or os.environ.get("RANK", "0") != "0":
         return loader
@@ -57,7 +57,7 @@ def steps(loader: Iterable[Batch]) -> Iterable[Batch]:
 
 
 class _Watched(Generic[Batch]):
-    """The loader, with its length and attributes, whose batches are timed."""
+    """A loader, with its length and attributes, that times its batches."""
 
     def __init__(self, loader: Iterable[Batch], recorder: Recorder) -> None:
         self._loader = loader
@@ -74,7 +74,7 @@ class _Watched(Generic[Batch]):
 
 
 class _Mark:
-    """A moment of the loop: the host's clock, and on a GPU an event behind the work so far."""
+    """A moment of the loop: the host's clock, and on a GPU an event after the work enqueued so far."""
 
     __slots__ = ("event", "host")
 
@@ -87,7 +87,7 @@ class _Mark:
             self.event.synchronize()
 
     def seconds_until(self, later: _Mark) -> float:
-        """Seconds from completion to completion where both have events, else by the host's clock."""
+        """Seconds between the two events if both marks have one, else by the host's clock."""
         if self.event is not None and later.event is not None:
             return float(self.event.elapsed_time(later.event)) / 1e3
         return later.host - self.host
@@ -98,17 +98,17 @@ class _Step(NamedTuple):
     given: _Mark
     ended: _Mark
     samples: int
-    # The end of the epoch before; None inside an epoch, `begun` itself in the first epoch.
+    # For the first step of an epoch: the end of the epoch before (`begun` in the first epoch); else None.
     last_epoch: _Mark | None
 
 
 class Recorder:
-    """Times the steps of all epochs until the seconds are over.
+    """Times the steps of all epochs for `seconds`, and writes them.
 
-    A step lasts from the completion of the one before to its own. On a GPU both are events on its stream: the
-    loop is never made to wait, but for one time at the end of an epoch. The first step of an epoch begins
-    where `steps` is called, so the start of the loader is part of it; what the script does between two epochs
-    is part of no step. Nothing here raises into the loop."""
+    A step lasts from the completion of the previous step until it completes. On a GPU both ends are events on
+    the stream, so that the loop waits for the GPU only at the end of an epoch. The first step of an epoch
+    begins when `steps` is called and includes the loader's start; work between two epochs belongs to no step.
+    No error of the recorder reaches the loop."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Recorder:
         self._write({"schema": SCHEMA, "columns": ["waited_seconds", "step_seconds", "samples"]})
 
     def watch(self, loader: Iterable[Batch]) -> Iterator[Batch]:
-        """Hand on the batches, and time what the loop does with each."""
+        """Yield the batches, and time the loop's work on each."""
         begun = self._mark()
         last_epoch: _Mark | None = self._epoch_ended or begun
         batches = iter(loader)
@@ -157,18 +157,18 @@ class Recorder:
                     self._write(self._news() | {"loader_workers": getattr(loader, "num_workers", None)})
 
     def begin(self) -> None:
-        """Begin the first step of a loop whose batches do not pass through here."""
+        """Begin the first step of a loop that does not read its batches through `watch`."""
         self._begun = self._mark()
 
     def step(self, samples: int) -> None:
-        """Marks a step as done, timed since the one before; its wait for data is unknown."""
+        """Record a step that ends now and began with the previous one's end; its wait for data is unknown."""
         begun, self._begun = self._begun, self._mark()
         if not self._done:
             first = None if self._steps or self._unread else begun
             self._take(_Step(begun, begun, self._begun, samples, first))
 
     def close(self) -> None:
-        """Write what is left; nothing if that is done already."""
+        """Write the remaining records, once."""
         # A forked loader process inherits the exit handler, but has nothing to report.
         if self._done or os.getpid() != self._pid:
             return
@@ -178,7 +178,7 @@ class Recorder:
         self._write(self._news() | operators)
 
     def finish(self) -> None:
-        """Close, and give the file its name: the script need not go on."""
+        """Close, and give the file its final name: a sign to `advisor measure` that it is complete."""
         if not self._done:
             self.close()
             if self._steps:
@@ -212,7 +212,7 @@ class Recorder:
         """Take the rows of the steps that the device has completed."""
         if wait and self._unread:
             _quietly(self._unread[-1].ended.wait)
-        # What the device has passed.
+        # Steps whose end the device has reached.
         while self._unread and ((event := self._unread[0].ended.event) is None or _quietly(event.query)):
             _quietly(self._take_row, self._unread.popleft())
 
@@ -238,7 +238,7 @@ _recorder: Recorder | None = None
 
 
 class Profile:
-    """Torch's profiler over some steps that do not count."""
+    """Torch's profiler over a few steps after the recorded ones."""
 
     def __init__(self, clock: Callable[[], float], on_gpu: bool, seconds: float = _PROFILED_SECONDS) -> None:
         from torch.profiler import ProfilerActivity, profile
@@ -251,20 +251,20 @@ class Profile:
         self._profiler.start()
 
     def is_over(self, now: float) -> bool:
-        """Count one more step; whether it was the last."""
+        """Count one more step; returns whether it was the last one."""
         self._steps += 1
         return self._steps >= _PROFILED_STEPS or now >= self._ends_at
 
     def operators(self) -> dict[str, Any]:
-        """`operators`, the 30 with the most self time, per step: on a GPU the time of their kernels, on a CPU
-        their own; `share` is of all operators' self time. Empty without a step; `no_profile` says why there
-        is none."""
+        """The 30 `operators` with the most self time, per step: GPU time of their kernels, else CPU time.
+        `share` is the part of all operators' self time. Without a step the list is empty; after an error
+        `no_profile` has the reason."""
         try:
             self._profiler.stop()
             averages, steps = self._profiler.key_averages(), self._steps
         except Exception as error:
             return {"no_profile": f"{type(error).__name__}: {error}"}
-        # Kernels are listed beside the operators that started them, whose self time they are.
+        # Kernels have rows, too, but their time is already the self time of the operators that started them.
         name = "self_device_time_total" if self._on_gpu else "self_cpu_time_total"
         operators = (entry for entry in averages if str(entry.device_type).endswith("CPU"))
         rows = [(entry, float(getattr(entry, name))) for entry in operators] if steps else []
@@ -284,12 +284,12 @@ class Profile:
 
 
 def unfinished(path: Path) -> Path:
-    """The file as it grows: there as soon as the script has called the hook."""
+    """The path of the growing file, which exists as soon as the script has called the hook."""
     return path.with_name(f"{path.name}.part")
 
 
 def batch_size(batch: Any) -> int:
-    """Rows of the first tensor or array in a batch, however it is nested; 0 where none is."""
+    """Rows of the first tensor or array in a batch, at any depth; 0 if there is none."""
     shape = getattr(batch, "shape", None)
     if shape is not None:
         return int(shape[0]) if len(shape) else 0
@@ -308,20 +308,20 @@ def _quietly(action: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _cuda() -> Any:
-    """torch.cuda where the script uses it; torch is never imported for the hook's sake."""
+    """torch.cuda if the script uses it, else None; the hook never imports torch itself."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
 
 
 def _fullest_device() -> int | None:
-    """The GPU on which the script has most: it may use another than the current one."""
+    """The number of the GPU where the script has allocated most memory; it need not be the current one."""
     cuda = _cuda()
     used = [cuda.memory_allocated(number) for number in range(cuda.device_count())] if cuda else []
     return used.index(max(used)) if any(used) else None
 
 
 def gpu_uuid_in_use() -> str | None:
-    """The UUID, in the driver's form, of the GPU that holds most of this process's memory; None for none."""
+    """The driver's UUID of the GPU that holds most of this process's memory; None without a GPU."""
     device = _quietly(_fullest_device)
     return (_quietly(_torch_facts, device) or {}).get("gpu_uuid") or None
 

@@ -1,8 +1,8 @@
-"""The store that a sweep needs, kept by `advisor.store`; `tests/contracts/test_stores.py` holds it to this.
+"""A sweep's interface to the store; `advisor.store` implements it, tests/contracts/test_stores.py checks it.
 
-One row a trial, durable when the call returns. A trial that has a row keeps it unless something else is asked
-for. Rows come back in the order in which they were first written. Any number of processes read and write at
-once. What fails, fails whole: a `DataError` means that nothing of that call was kept."""
+A trial has one row, durable when the call returns. An existing row stays unless a method says otherwise.
+Rows are returned in the order in which they were first written. Any number of processes may read and write
+at once. Every call is atomic: after a `DataError` nothing of the call was kept."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Combine = Callable[[Measurement | None, Measurement], Measurement | None]
 
 
 class Appended(Struct, frozen=True):
-    """The numbers of new rows, and of rows that took the place of one that knew less."""
+    """The number of new rows, and of rows that replaced a worse one."""
 
     added: int
     replaced: int
 
 
 class Damaged(Struct, frozen=True):
-    """A row that cannot be read; `reason` says which, why, and what to do."""
+    """A row that cannot be read; `reason` names the row, the fault and the remedy."""
 
     trial_id: str
     reason: str
@@ -49,10 +49,10 @@ class Stored(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """A lease in force: who measures the trial, since when it runs and for how long at least.
+    """A lease in force: the process that measures a trial, and the seconds until the lease lapses.
 
-    `seconds_held` counts from when the trial began, and is None while it waits for a node. `here`: its
-    process is one of this machine (and container)."""
+    `seconds_held` counts from the trial's start, and is None while it waits for a node. `here`: the process
+    runs on this machine (and in this container)."""
 
     trial_id: str
     host: str
@@ -64,24 +64,24 @@ class Held(Struct, frozen=True):
 
     @property
     def driver(self) -> str:
-        """The machine and the process, in words."""
+        """The machine and the process, as text."""
         return f"{self.host} (process {self.pid})"
 
 
 class LeaseBook(Protocol):
-    """Leases of trials among drivers, by the database's clock.
+    """Drivers' leases on trials, timed by the database's clock.
 
-    A lease ends when it is given back, when it is not renewed in time, and at once when the process that took
-    it on this very machine has gone."""
+    A lease ends when it is given back, when it is not renewed in time, or at once when its process on this
+    machine has ended."""
 
     def take(self, labels: Mapping[str, str], owner: Owner) -> set[str]:
-        """Takes those of the trials that nobody else measures."""
+        """Lease those of the trials that nobody else measures; returns their ids."""
 
     def begin(self, trial_id: str, owner: Owner, label: str) -> None:
-        """Marks the owner's trial as running; lost silently while the database is away."""
+        """Mark the owner's trial as running; does nothing while the database is unreachable."""
 
     def renew(self, owner: Owner) -> None:
-        """All leases of the owner count from now."""
+        """Restart the time limit of all the owner's leases."""
 
     def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
         """End these leases of the owner, by default all."""
@@ -91,46 +91,46 @@ class LeaseBook(Protocol):
 
 
 class MeasurementStore(Protocol):
-    """See the rules above."""
+    """The measurements of trials; the rules at the top of this module hold."""
 
     @property
     def leases(self) -> LeaseBook:
-        """The book of who measures which trial."""
+        """The leases: which process measures which trial."""
 
     def append_all(self, measurements: Sequence[Measurement], *, since: datetime | None = None) -> Appended:
-        """Keep all of them, or none when anything fails.
+        """Store all measurements, or none if anything fails.
 
-        A row gives way to one that ended `ok` where it did not, and to one that has all its runs and more;
-        one that began before `since` (aware) also to one that ended `ok` and did not, and is kept among the
-        `earlier` then. Every other row stays."""
+        A measurement that ended `ok` replaces a row that did not, and a row all of whose runs it has besides
+        others. If it began at `since` (aware) or later, it also replaces a row that began before; that row
+        moves to the `earlier`. Every other row stays."""
 
     def join(self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None) -> Measurement | None:
-        """Make `combine(row, fresh)` the trial's row (`row` is None where there is none, or none that can be
-        read) and end the owner's lease on it, both or neither. Returns the new row.
+        """Replace the trial's row by `combine(row, fresh)` and end the owner's lease, both or neither.
+        Returns the new row; `row` is None if there is no readable one.
 
-        None, and the row stays as it is, when `combine` says so, or when the owner has lost its lease and
-        somebody else stored the trial first.
+        Returns None, and keeps the row, if `combine` returns None, or if the owner has lost its lease and
+        another process stored the trial first.
 
-        A good measurement that another one takes the place of is kept among the `earlier`."""
+        A good measurement that is replaced moves to the `earlier`."""
 
     def statuses(self) -> dict[str, str]:
         """The status of every trial that has a row, by trial_id."""
 
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
-        """Summaries of the trials (by default all) that have a row, by trial_id."""
+        """Summaries of these trials (by default all) that have a row, by trial_id."""
 
     def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
-        """Every row, or those of these trials; damaged ones apart."""
+        """The rows of these trials (by default all), with damaged ones listed separately."""
 
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
-        """Replaced measurements of these trials (None: all), in order; unreadable ones left out."""
+        """Replaced measurements of these trials (by default all), in order, without unreadable ones."""
 
     def all(self) -> list[Measurement]:
-        """Every measurement; `DataError` names the first row that cannot be read."""
+        """Every measurement. Raises `DataError` that names the first row that cannot be read."""
 
 
 def in_parts(names: Iterable[str]) -> Iterator[list[str]]:
-    """The names, as many at once as a query takes."""
+    """The names in lists that are short enough for one query."""
     left = iter(names)
     while part := list(islice(left, _AT_ONCE)):
         yield part

@@ -1,4 +1,4 @@
-"""Data sets for trials: made here from photographs, or a folder of the user's own."""
+"""Data sets for trials: made here from photographs, or read from a user's folder."""
 
 from advisor.sweeps.datasets.opening import profile_folder
 

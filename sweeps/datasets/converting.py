@@ -1,6 +1,6 @@
-"""Every sample of a data set, in side processes: converted to another format, or checked.
+"""Converts a data set to another format, or checks every sample, in side processes.
 
-Conversion is the preprocessing task of the articles."""
+Published articles measure this conversion as the preprocessing task."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REPORT_EVERY_SECONDS = 0.5
 
 
 class Conversion(Struct, frozen=True, kw_only=True):
-    """The converted data set, and the speed: `seconds` from the first sample read to all on disk."""
+    """A converted data set; `seconds` run from the first sample read until all samples are on disk."""
 
     profile: DatasetProfile
     seconds: float
@@ -39,7 +39,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
 
     @property
     def samples_per_second(self) -> float:
-        """The rate of the preprocessing."""
+        """Samples converted per second."""
         return self.profile.samples / self.seconds
 
 
@@ -48,9 +48,9 @@ def convert(
 ) -> Conversion:
     """Write the samples of `path` into a new `folder` in the format `target`.
 
-    Images are changed in `processes` side processes; bytes that stay as they are, are copied by this one.
-    Whole or not at all: after an error or Ctrl-C nothing is left. Raises `UsageError` for a wrong question,
-    `DataError` for a damaged source or a full disk."""
+    Images are changed in `processes` side processes; unchanged bytes are copied by this one. After an error
+    or Ctrl-C no folder is left. Raises `UsageError` for wrong arguments, `DataError` for a damaged source or
+    a full disk."""
     if target not in TARGETS:
         raise unknown_name("format", target, TARGETS)
     if target == "lmdb" and change.shorter_edge:
@@ -58,11 +58,11 @@ def convert(
     opening.check_free(folder)
     source = opening.open_dataset(path)
     change = replace(change, decoded=target == "lmdb")
-    # Before an hour is spent; a disk that fills up meanwhile is an error as well.
+    # Checked before an hour is spent on it; a disk that fills up later raises an error too.
     needed = len(source) * BYTES_A_RECORD if target == "lmdb" else stored_bytes(source)
     existing = next(parent for parent in folder.absolute().parents if parent.exists())
     free = shutil.disk_usage(existing).free
-    shrinks = source.storage_format == "lmdb" != target  # decoded images, by how much is not known
+    shrinks = source.storage_format == "lmdb" != target  # pixels become JPEG, of unknown size
     if needed > free and not shrinks:
         raise DataError(
             f"'{existing}' has {format_mib(free / 2**20)} free, and the data set needs about "
@@ -73,7 +73,7 @@ def convert(
     processes = 1 if copied else processes
     start = time.perf_counter()
     with opening.made_whole(folder) as unfinished:
-        samples = _reported(_changed(source, path, change, 0 if copied else processes), source, progress)
+        samples = _with_progress(_changed(source, path, change, 0 if copied else processes), source, progress)
         if target == "lmdb":
             write_lmdb(unfinished, samples, len(source))
         else:
@@ -87,7 +87,7 @@ def convert(
 
 
 def _changed(source: SampleSource, path: Path, change: Change, processes: int) -> Iterator[Sample]:
-    """The samples in order; with 0 processes in this one."""
+    """The changed samples, in order; with 0 processes they are changed in this one."""
     if not processes:
         yield from (changed(source, index, change) for index in range(len(source)))
         return
@@ -100,7 +100,7 @@ def _changed_chunk(path: Path, change: Change, span: range) -> list[Sample]:
     return [changed(_source(path), index, change) for index in span]
 
 
-def _reported(samples: Iterator[Sample], source: SampleSource, progress: Progress) -> Iterator[Sample]:
+def _with_progress(samples: Iterator[Sample], source: SampleSource, progress: Progress) -> Iterator[Sample]:
     last = time.monotonic()
     for count, sample in enumerate(samples, start=1):
         yield sample
@@ -110,10 +110,10 @@ def _reported(samples: Iterator[Sample], source: SampleSource, progress: Progres
 
 
 def broken_samples(path: Path, processes: int, progress: Callable[[int, int], None]) -> tuple[int, list[str]]:
-    """The number of samples, and a line for each that a trial would fail at.
+    """The number of samples, and an error text for each sample that would fail a trial.
 
-    Every sample is read and decoded, in `processes` side processes. Raises `UsageError` and `DataError` where
-    the data set as a whole cannot be opened."""
+    Every sample is read and decoded, in `processes` side processes. Raises `UsageError` or `DataError` if the
+    data set cannot be opened."""
     count = len(opening.open_dataset(path))
     chunks, broken = spans(count, _SAMPLES_TOGETHER), list[str]()
     for span, faults in zip(chunks, in_order(partial(_broken_chunk, path), chunks, processes), strict=True):
@@ -136,5 +136,5 @@ def _broken_chunk(path: Path, span: range) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _source(path: Path) -> SampleSource:
-    """Kept by a side process from piece to piece: a large index is not read for each."""
+    """The opened data set, cached by each side process: a large index is not read for every chunk."""
     return opening.open_dataset(path)

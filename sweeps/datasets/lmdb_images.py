@@ -1,4 +1,4 @@
-"""Images in an LMDB as Caffe and NVCaffe store them: decoded, 256 x 256, one Datum a record.
+"""Reads and writes images in an LMDB as Caffe and NVCaffe do: decoded, 256 x 256, one Datum a record.
 
 Datum is a protocol buffer (src/caffe/proto/caffe.proto): 1 channels, 2 height, 3 width, 4 data (uint8 planes,
 blue-green-red), 5 label, 7 encoded (then `data` is a compressed image). It is read and written here in twenty
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 LMDB = "lmdb"
 DATA_FILE = "data.mdb"
-# Caffe's examples/imagenet/create_imagenet.sh: both sides, whatever the picture's shape.
+# Caffe's examples/imagenet/create_imagenet.sh makes both sides this long, whatever the picture's shape.
 SIDE = 256
-# A Datum of 196,608 bytes and its head take 49 pages of 4 KiB; branches and leaves the rest.
+# A Datum of 196,608 bytes and its head take 49 pages of 4 KiB; one more is for branches and leaves.
 BYTES_A_RECORD = 50 * 4096
 _RECORDS_A_TRANSACTION = 500
 _ROOM_BYTES = 64 << 20
-# LMDB allows one environment of a file in a process, and none to outlive a fork.
+# LMDB allows one environment of a file in a process, and none that was opened before a fork.
 _OPEN: WeakValueDictionary[Path, Any] = WeakValueDictionary()
 
 
@@ -44,7 +44,7 @@ class LmdbImages:
 
     def __init__(self, file: Path) -> None:
         self.files: Sequence[Path] = (file,)
-        # Not kept open: mapped pages would stay when the page cache is emptied.
+        # Not kept open: its mapped pages would stay in memory when a trial empties the page cache.
         self._keys = _Keys(_environment(file))
         self._mine: tuple[int, lmdb.Environment] | None = None
         if not len(self._keys):
@@ -74,7 +74,7 @@ class LmdbImages:
 
 
 class _Keys:
-    """All keys in one block of bytes: objects would be copied into every loader process."""
+    """All keys in one block of bytes: as objects they would be copied into every loader process."""
 
     def __init__(self, environment: lmdb.Environment) -> None:
         lmdb = _library()
@@ -95,10 +95,10 @@ class _Keys:
 
 
 def write_lmdb(folder: Path, samples: Iterable[Sample], most: int) -> int:
-    """`data.mdb` with up to `most` samples of pixels; returns how many.
+    """Write `data.mdb` with up to `most` samples of pixels; returns their number.
 
-    Keys are zero-padded numbers, as Caffe's convert_imageset writes them. Raises `OSError` (ENOSPC) when the
-    disk is full, as the other writers do."""
+    Keys are zero-padded numbers, as in Caffe's convert_imageset. Raises `OSError` (ENOSPC) if the disk is
+    full, like the other writers."""
     lmdb = _library()
     size = most * BYTES_A_RECORD * 2 + _ROOM_BYTES  # address space, not disk
     count, pending = 0, iter(samples)
@@ -119,7 +119,7 @@ def write_lmdb(folder: Path, samples: Iterable[Sample], most: int) -> int:
 
 
 def _environment(file: Path) -> lmdb.Environment:
-    """This process's environment of the file; closed when nobody holds it any more."""
+    """This process's LMDB environment of the file, shared while any reader holds it."""
     resolved = file.resolve()
     environment = _OPEN.get(resolved)
     if environment is None:
@@ -128,7 +128,7 @@ def _environment(file: Path) -> lmdb.Environment:
 
 
 def _close_inherited() -> None:
-    """In a forked child: the package refuses to open a file that its parent had open."""
+    """Close the environments in a forked child: lmdb refuses to open a file that the parent has open."""
     for environment in list(_OPEN.values()):
         environment.close()
     _OPEN.clear()
@@ -138,7 +138,7 @@ os.register_at_fork(after_in_child=_close_inherited)
 
 
 def _open(file: Path) -> lmdb.Environment:
-    """Read-only and without a lock file, with the kernel's readahead, as Caffe opens it."""
+    """Open the file's LMDB environment as Caffe does: read-only, without a lock file, with readahead."""
     library = _library()
     if file.is_file() and not file.stat().st_size:
         raise UsageError(f"no records in '{file}'", hint="it is empty")
@@ -148,7 +148,7 @@ def _open(file: Path) -> lmdb.Environment:
         )
     except library.Error as error:
         raise DataError(f"cannot open '{file}' as an LMDB ({error})", hint="convert it again") from error
-    # A page behind the end of a mapped file ends the process that reads it (SIGBUS).
+    # Reading a mapped page beyond the end of the file kills the process (SIGBUS).
     pages = environment.info()["last_pgno"] + 1
     if file.stat().st_size < pages * environment.stat()["psize"]:
         environment.close()
@@ -172,7 +172,7 @@ _NO_DATUM = "the record is no Datum of Caffe"
 
 
 def datum(sample: Sample) -> bytes:
-    """The message for a sample of pixels."""
+    """The Datum message of a sample of pixels."""
     numbers = ((_CHANNELS, _PLANES), (_HEIGHT, sample.height), (_WIDTH, sample.width))
     head = b"".join(bytes([field << 3 | _VARINT]) + _varint(value) for field, value in numbers)
     data = bytes([_DATA << 3 | _BYTES]) + _varint(len(sample.content)) + sample.content
@@ -180,7 +180,7 @@ def datum(sample: Sample) -> bytes:
 
 
 def sample_of(message: bytes) -> Sample:
-    """The sample in a message. Raises `DataError` for what is no such message."""
+    """The sample in a Datum message. Raises `DataError` if the bytes are no such message."""
     stream, fields = io.BytesIO(message), dict[int, int | bytes]()
     while stream.tell() < len(message):
         field, value = _field(stream)
@@ -198,7 +198,7 @@ def sample_of(message: bytes) -> Sample:
 
 
 def _field(stream: io.BytesIO) -> tuple[int, int | bytes]:
-    """The number of the next field, and its value."""
+    """The number and the value of the stream's next field."""
     key = _read_varint(stream)
     field, wire = key >> 3, key & 7
     if wire == _VARINT:

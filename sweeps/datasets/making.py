@@ -1,10 +1,10 @@
-"""Makes a data set of photographs or of a text once, in side processes, and finds it again.
+"""Makes a data set of photographs or of text once, in side processes, and finds it again.
 
-The text has the Penn Treebank's size, sentences and vocabulary, where the corpus is not at hand. Tokens and
-sentences of train, valid and test are the corpus's own (Mikolov's preparation: 929,589, 73,760 and 82,430
-tokens with `<eos>`; 42,068, 3,370 and 3,761 sentences; 10,000 words with `<eos>`). Word frequencies follow
-Zipf's law as Mandelbrot wrote it, 1 / (rank + 1): the most frequent word is 5.7 % of all words. Words are
-invented syllables, short for frequent ones. The text means nothing: it is for speed, never for perplexity."""
+The text replaces the Penn Treebank where that corpus is missing. Its numbers of tokens and sentences in
+train, valid and test are those of Mikolov's preparation (929,589, 73,760 and 82,430 tokens with `<eos>`;
+42,068, 3,370 and 3,761 sentences; 10,000 words with `<eos>`). Word frequencies follow Zipf's law in
+Mandelbrot's form, 1 / (rank + 1): the most frequent word is 5.7 % of all words. Words are invented syllables,
+fewer for frequent words. The text is meaningless: measure speed with it, never perplexity."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-# Large draws fall short where a smooth crop ends at quality 100, so more is drawn than the
-# mean of 110 kB that comes out.
+# Smooth crops cannot reach the largest sizes even at quality 100, so the drawn mean is above the resulting
+# mean of 110 kB.
 _DRAWN_MEAN_BYTES = 122_000
 _LOG_SIGMA = 0.45
 _PHOTOGRAPHS = (
@@ -58,29 +58,29 @@ _CROP_SHARE = (0.5, 1.0)
 
 
 def write_samples(folder: Path, indices: range, seed: int) -> None:
-    """Write one JPEG file an index into `folder`; its content depends on the seed and its index alone."""
+    """Write one JPEG file for each index into `folder`; its content depends only on seed and index."""
     for index in indices:
         (folder / f"{index:07d}.jpg").write_bytes(make_sample(random.Random(f"{seed}:{index}")))
 
 
 def make_sample(draw: random.Random) -> bytes:
-    """One JPEG file: a random crop of a random photograph, near its drawn size."""
+    """The bytes of a JPEG: a random crop of a random photograph, compressed to about a random size."""
     number = draw.randrange(len(photographs()))
     crop = _random_crop(photographs()[number], draw)
     wanted = math.exp(draw.gauss(math.log(_DRAWN_MEAN_BYTES) - _LOG_SIGMA**2 / 2, _LOG_SIGMA))
     pixels = crop.size[0] * crop.size[1]
-    # One trial encoding shows how this crop compares with its photograph, a second one hits.
+    # A first encoding shows how this crop compresses compared with its photograph; the second hits the size.
     middle = 90
     measured = _bytes_per_pixel(number)
     ratio = len(_encode(crop, middle)) / pixels / measured[middle]
-    # The quality that comes nearest, between the measured ones by straight lines.
+    # The quality for the wanted size, interpolated linearly between the measured ones.
     quality = np.interp(wanted / pixels / ratio, sorted(measured.values()), _QUALITIES)
     return _encode(crop, round(float(quality)))
 
 
 @cache
 def photographs() -> tuple[Image, ...]:
-    """The photographs that are installed, decoded; `MeasuringError` when there is none."""
+    """The installed photographs, decoded. Raises `MeasuringError` if there are none."""
     from PIL import Image
 
     paths = [_installed(package, inner) for package, inner in _PHOTOGRAPHS]
@@ -94,7 +94,7 @@ def photographs() -> tuple[Image, ...]:
 
 
 def _installed(package: str, inner: str) -> Path | None:
-    """The file inside a package, without importing the package."""
+    """The path of a file in an installed package, which is not imported; None if it is missing."""
     spec = importlib.util.find_spec(package)
     for location in (spec.submodule_search_locations if spec else None) or ():
         path = Path(location) / inner
@@ -132,15 +132,15 @@ Result = TypeVar("Result")
 
 
 def in_order(do: Callable[[Work], Result], work: Iterable[Work], processes: int) -> Iterator[Result]:
-    """`do` of each piece of work, in order. At most two pieces a process are under way, so that
-    a slow reader of the results bounds the memory. No process is left when it ends, however."""
+    """The results of `do` for each piece of work, in order, from so many processes. At most two pieces a
+    process are pending, which bounds the memory of unread results. The processes end with the iterator."""
     waiting: deque[Future[Result]] = deque()
     # Not forked: the parent may run threads by now (a progress bar).
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, context, initializer=be_a_side_process)
     try:
         for piece in work:
-            with deferred_signals():  # it may start a process
+            with deferred_signals():  # `submit` may start a process
                 waiting.append(pool.submit(do, piece))
             if len(waiting) >= 2 * processes:
                 yield waiting.popleft().result()
@@ -153,17 +153,17 @@ def in_order(do: Callable[[Work], Result], work: Iterable[Work], processes: int)
 
 
 def be_a_side_process() -> None:
-    """Ctrl-C is the parent's to handle; its sudden end ends this process."""
+    """Make this process ignore Ctrl-C, which the parent handles, and end when the parent dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()
     parent = multiprocessing.parent_process()
     if parent and parent.pid != os.getppid():
-        os._exit(1)  # it was killed before this was asked for
+        os._exit(1)  # the parent died before `end_with_parent`
 
 
 def spans(count: int, together: int) -> list[range]:
-    """The numbers up to `count`, so many together."""
+    """The numbers below `count` in ranges of `together`."""
     return [range(first, min(first + together, count)) for first in range(0, count, together)]
 
 
@@ -174,17 +174,17 @@ Progress = Callable[[int, int], None]
 
 
 def default_place(samples: int) -> Path:
-    """The folder of a made data set of that size, in the user's cache."""
+    """The folder in the user's cache for a made data set of `samples` photographs."""
     return datasets_folder() / f"photographs-{samples}"
 
 
 def ensure_dataset(
     samples: int, destination: Path | None = None, progress: Progress | None = None
 ) -> tuple[Path, DatasetProfile]:
-    """The folder of a made data set of `samples` files, made now if it is not there yet.
+    """The folder and profile of a data set of `samples` photographs, which is made if it is missing.
 
-    `progress` gets (made, all) from time to time. Raises `DataError` when it cannot be written; then nothing
-    half-made is left."""
+    `progress` gets (made, all) from time to time. Raises `DataError` if it cannot be written; then no
+    half-made folder is left."""
     folder = destination or default_place(samples)
     profile = read_profile(folder, samples)
     if profile:
@@ -219,12 +219,12 @@ _WORDS = VOCABULARY - 1  # `<eos>` is the last one
 
 
 def default_text_place() -> Path:
-    """The folder of the text that sweeps make, in the user's cache."""
+    """The folder in the user's cache for a made text."""
     return datasets_folder() / "penn-treebank-like"
 
 
 def ensure_text(destination: Path | None = None) -> tuple[Path, DatasetProfile]:
-    """The folder of a made text, made now (in a few seconds) if it is not there yet."""
+    """The folder and profile of a made text, which is made (in a few seconds) if it is missing."""
     folder = destination or default_text_place()
     return folder, read_profile(folder) or make_text(folder)
 
@@ -232,7 +232,7 @@ def ensure_text(destination: Path | None = None) -> tuple[Path, DatasetProfile]:
 def make_text(folder: Path, seed: int = 0) -> DatasetProfile:
     """Write train.txt, valid.txt and test.txt into a new folder; returns the profile of train.
 
-    Every word of the vocabulary occurs in train. Raises `DataError` when it cannot be written."""
+    Every word of the vocabulary occurs in train. Raises `DataError` if the files cannot be written."""
     draw = np.random.default_rng(seed)
     spelled = [spelling(rank) for rank in range(_WORDS)]
     with made_whole(folder) as unfinished:
@@ -248,9 +248,9 @@ def make_text(folder: Path, seed: int = 0) -> DatasetProfile:
 
 
 def word_counts(total: int) -> np.ndarray:
-    """The count of each rank in a text of `total` words: shape (9,999,), sum exactly `total`.
+    """The count of each word in a text of `total` words, by rank: shape (9,999,), sum exactly `total`.
 
-    What is lost by rounding down goes to the ranks that lost most."""
+    Counts are rounded down; the remainder goes to the ranks that lost most."""
     shares = 1 / (np.arange(1, _WORDS + 1) + _SHIFT)
     exact = shares / shares.sum() * total
     counts: np.ndarray = np.floor(exact).astype(np.int64)
@@ -259,7 +259,7 @@ def word_counts(total: int) -> np.ndarray:
 
 
 def spelling(rank: int) -> str:
-    """The invented word of a rank from 0: one syllable for the first 105, then two."""
+    """The invented word of a rank, counted from 0: one syllable for the first 105, then two."""
     if rank < len(_SYLLABLES):
         return _SYLLABLES[rank]
     first, second = divmod(rank - len(_SYLLABLES), len(_SYLLABLES))

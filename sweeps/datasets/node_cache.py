@@ -1,8 +1,8 @@
-"""Data sets of other places, kept on this machine: filled once, read by all, the oldest removed.
+"""A cache of remote data sets on this machine: downloaded once, read by all, least recently used removed.
 
-Each data set has a folder of its own that takes its name when all of it is there, and beside it a lock: held
-by who fills it alone, and shared by those that read it, so that it ends with a process that is killed. What a
-killed fill has brought is kept, and the next one goes on from there."""
+Each data set has a folder, renamed into place when complete, and a lock file next to it. A download holds the
+lock exclusively and readers share it, so that the kernel releases it when a process is killed. A killed
+download keeps its files, and the next one continues from there."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _GIB = 2**30
 
 
 def make_room(entry: Path, size: int, missing: int) -> None:
-    """Remove what was not used for longest until the `missing` bytes fit on the disk, and the whole data set
-    of `size` bytes into `ADVISOR_DATA_CACHE_GIB`; never what is read or filled now. What others fill at the
-    time counts as if it were here."""
+    """Remove the least recently used data sets until the `missing` bytes fit on the disk, and all `size`
+    bytes of the new one into `ADVISOR_DATA_CACHE_GIB`. Data sets that are being read or downloaded stay, and
+    other downloads count as if complete."""
     limit_bytes = _limit_bytes()
     root, own = entry.parent, (entry.name, entry.name + FILLING)
     with (root / f".room{LOCK}").open("ab") as lock:
@@ -53,7 +53,7 @@ def make_room(entry: Path, size: int, missing: int) -> None:
             shutil.rmtree(gone, ignore_errors=True)
         others = [path for path in root.iterdir() if path.is_dir() and path.name not in own]
         for other in [*sorted(others, key=_last_used), None]:
-            taken = [_room_of(path) for path in others]
+            taken = [_bytes_of(path) for path in others]
             disk = shutil.disk_usage(root)
             free = disk.free - sum(coming for _, coming in taken)
             fits = missing <= free - _LEFT_FREE_SHARE * disk.total
@@ -61,7 +61,7 @@ def make_room(entry: Path, size: int, missing: int) -> None:
                 about = json.dumps({"bytes": size, "missing_bytes": missing})
                 write_whole(entry.with_name(entry.name + FILLING) / ABOUT, about)
                 return
-            if other and _removed(other):
+            if other and _try_remove(other):
                 others.remove(other)
     limit = f"{limit_bytes / _GIB:g} GiB" if limit_bytes < math.inf else "all of it"
     raise DataError(
@@ -80,21 +80,21 @@ def _limit_bytes() -> float:
 
 
 def _last_used(entry: Path) -> float:
-    """0 for what was never finished, or is nothing of ours."""
+    """When the entry was last used (seconds since 1970); 0 if it is incomplete or not ours."""
     with suppress(OSError):
         return (entry / ABOUT).stat().st_mtime
     return 0.0
 
 
-def _room_of(entry: Path) -> tuple[int, int]:
-    """Bytes that an entry takes, and those of them that are still to come while it is filled."""
+def _bytes_of(entry: Path) -> tuple[int, int]:
+    """The bytes of a complete entry, and how many of them a running download still has to bring."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         about = json.loads((entry / ABOUT).read_bytes())
         if entry.name.endswith(FILLING):
             with _lock_of(entry).open("r+b") as lock:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:  # it is filled now
+                except BlockingIOError:  # a download is running
                     return int(about["bytes"]), about["missing_bytes"]
         return int(about["bytes"]), 0
     return 0, 0
@@ -104,10 +104,10 @@ def _lock_of(entry: Path) -> Path:
     return entry.with_name(entry.name.removesuffix(FILLING) + LOCK)
 
 
-def _removed(entry: Path) -> bool:
-    """Whether it could be: somebody may read it."""
+def _try_remove(entry: Path) -> bool:
+    """Remove an entry; returns False if it is being read, or is not ours."""
     try:
-        with _lock_of(entry).open("r+b") as lock:  # without one it is none of ours
+        with _lock_of(entry).open("r+b") as lock:  # an entry without a lock file is not ours
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             gone = entry.with_name(f"{entry.name}{_GONE}")
             entry.rename(gone)
@@ -128,8 +128,8 @@ _MOST_PROFILE_BYTES = 1 << 20
 
 
 class CachedData(Struct, frozen=True, kw_only=True):
-    """A data set on this machine. `fill_seconds` is how long it took to bring what was missing of
-    it, `fetched_bytes` what this call brought of it: 0 where all of it was here."""
+    """A data set on this machine. `fill_seconds`: the duration of the download that completed it.
+    `fetched_bytes`: downloaded by this call, 0 if the data set was here."""
 
     address: str
     path: Path
@@ -141,7 +141,7 @@ class CachedData(Struct, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Facts for a measurement; none of this is part of the timed run."""
+        """Facts for a measurement's environment; the download is not part of the timed run."""
         document = asdict(self)
         del document["path"]
         return document
@@ -149,11 +149,11 @@ class CachedData(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def cached_data(address: str, on_progress: Progress = lambda _here, _all: None) -> Iterator[CachedData]:
-    """The data set of an address on this machine, brought now if it is not here; nobody removes it inside of
-    the block.
+    """The local copy of the data set at an address, downloaded if it is missing; it is not removed inside the
+    block.
 
-    `on_progress` gets (files here, all files). Raises `AdvisorError` with the way out; what was brought until
-    then stays for the next time."""
+    `on_progress` gets (files here, all files). Raises `AdvisorError` with a hint; files downloaded before the
+    error are kept for the next attempt."""
     address = address.rstrip("/")
     entry = _entry_of(address)
     root = entry.parent
@@ -162,18 +162,18 @@ def cached_data(address: str, on_progress: Progress = lambda _here, _all: None) 
         with system_errors(DataError, f"cannot keep {address} in '{root}'", hint=way_out):
             root.mkdir(parents=True, exist_ok=True)
             lock = held.enter_context((root / (entry.name + LOCK)).open("ab"))
-            cached = _held(lock, entry, address, on_progress)
+            cached = _locked_data(lock, entry, address, on_progress)
         yield cached
 
 
 def is_cached(address: str) -> bool:
-    """Whether all of it is here now."""
+    """Whether the complete data set is on this machine."""
     address = address.rstrip("/")
     return _complete(_entry_of(address), address) is not None
 
 
 def remote_profile(address: str) -> DatasetProfile | None:
-    """The profile in the `profile.json` beside the data; None without one. Raises as `cached_data` does."""
+    """The profile in the data set's `profile.json`; None without one. Raises the errors of `cached_data`."""
     folder, most = remote_folder(address), _MOST_PROFILE_BYTES
     for file in folder.files(PROFILE_FILE):
         if file.path == PROFILE_FILE and file.size <= most:
@@ -182,20 +182,20 @@ def remote_profile(address: str) -> DatasetProfile | None:
 
 
 def _entry_of(address: str) -> Path:
-    """Two stores may have a bucket of one name."""
+    """The folder of an address; its name has a hash of the store, as two stores may share a bucket's name."""
     identity = address + remote_folder(address).store
     digest = sha256(identity.encode()).hexdigest()[:12]
     return data_cache_folder() / f"{name_of(address)}-{digest}"
 
 
-def _held(lock: IO[bytes], entry: Path, address: str, on_progress: Progress) -> CachedData:
+def _locked_data(lock: IO[bytes], entry: Path, address: str, on_progress: Progress) -> CachedData:
     filled: CachedData | None = None
     while True:
         fcntl.flock(lock, fcntl.LOCK_SH)
         if existing := _complete(entry, address):
-            os.utime(entry / ABOUT)  # when it was last used
+            os.utime(entry / ABOUT)  # marks the time of the last use
             return filled or existing
-        fcntl.flock(lock, fcntl.LOCK_EX)  # who fills it now is waited for
+        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a running download
         if not _complete(entry, address):
             filled = _Fill(address, entry, on_progress).run()
 
@@ -209,7 +209,7 @@ def _complete(entry: Path, address: str) -> CachedData | None:
 
 
 class _Fill:
-    """Brings one data set into `entry`; whoever calls holds its lock alone."""
+    """Downloads one data set into `entry`; the caller holds the entry's lock exclusively."""
 
     def __init__(self, address: str, entry: Path, on_progress: Progress) -> None:
         self._address, self._entry, self._on_progress = address, entry, on_progress
@@ -247,13 +247,13 @@ class _Fill:
         return fetched
 
     def _list(self) -> tuple[int, int]:
-        """Writes entries and removes changed ones of an earlier fill; returns files and bytes."""
+        """List the remote files, and remove local ones that are outdated; returns their number and bytes."""
         self._unfinished.mkdir(exist_ok=True)
         listing, fresh = self._unfinished / _LISTING, self._unfinished / f"{_LISTING}{_PART}"
         files, size, there = 0, 0, set[int]()
         with fresh.open("w") as out:
             for file in self._folder.files():
-                # Names of a store may be anything, and must not lead out of the folder.
+                # A store allows any name; a name must not lead out of the folder.
                 if any(part in ("", ".", "..") for part in file.path.split("/")) or "\0" in file.path:
                     raise DataError(
                         f"'{file.path}' cannot be the name of a file here", hint="name a folder without it"
@@ -267,7 +267,7 @@ class _Fill:
                 field="data",
                 hint="compare the address with what your store lists",
             )
-        # `there` are hashes, since a list of all files takes gigabytes.
+        # `there` has only hashes, since a list of all files may take gigabytes.
         gone = (file for file in self._listed() if hash(file) not in there) if listing.exists() else ()
         for file in gone:
             for left in (self._data / file.path, self._data / (file.path + _PART)):
@@ -303,7 +303,7 @@ class _Fill:
                 raise
 
     def _bring(self, file: RemoteFile) -> int:
-        """Fetch one file unless it is here, whole; returns the bytes that were fetched."""
+        """Download one file unless it is here; returns the number of downloaded bytes."""
         if self._is_here(file):
             return 0
         target, digests = self._data / file.path, set[str]()
@@ -315,8 +315,8 @@ class _Fill:
                 if not left or self._stopped.wait(1):
                     raise
                 continue
-            # A tag looks like an MD5 and is none where the store encrypts with keys of its own:
-            # then the same comes twice.
+            # A store that encrypts with its keys has tags that look like an MD5 and are none: if two
+            # downloads have the same digest, tags are no longer compared.
             if digest in digests:
                 self._tags_are_md5 = False
             if not self._tags_are_md5 or not _MD5.fullmatch(file.tag) or file.tag == digest:
@@ -326,7 +326,7 @@ class _Fill:
         raise self._incomplete(file)
 
     def _fetch(self, file: RemoteFile, target: Path) -> str:
-        """Into a file beside the target; returns its MD5."""
+        """Download into a temporary file next to the target; returns the content's MD5."""
         digest, size = md5(usedforsecurity=False), 0
         with target.with_name(target.name + _PART).open("wb") as out:
             for part in self._folder.read(file):

@@ -1,7 +1,7 @@
-"""Opens a path as a data set: its format, its samples and its profile; folders of them, whole or not at all.
+"""Opens a path as a data set: its format, samples and profile; writes folders of data sets atomically.
 
-A text is words between spaces, one sentence a line, `<eos>` behind it: the Penn Treebank's layout as Mikolov
-prepared it, and any text file of one's own."""
+A text has words between spaces and one sentence a line, which ends with `<eos>` when read: the layout of
+Mikolov's Penn Treebank, and of any text file."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ _TRAINING_NAMES = ("train.txt", "ptb.train.txt")
 
 
 class Corpus(Struct, frozen=True, kw_only=True):
-    """Word numbers in the order of the text (int64, shape (tokens,)); number n is `words[n]`.
+    """A text as word numbers (`tokens`: int64, shape (tokens,)); number n is `words[n]`.
 
-    Words are ordered from the most frequent one on; what is too rare is `<unk>`."""
+    Words are ordered by falling frequency; words outside the vocabulary are `<unk>`."""
 
     tokens: np.ndarray
     words: tuple[str, ...]
 
 
 def text_file(path: Path) -> Path:
-    """The file itself; of a folder its `train.txt` or `ptb.train.txt`, or its only .txt file."""
+    """The text of a data set: the file itself, or a folder's train.txt, ptb.train.txt or only .txt file."""
     if not path.is_dir():
         return path
     for name in _TRAINING_NAMES:
@@ -69,7 +69,7 @@ def text_file(path: Path) -> Path:
 
 
 def read_corpus(path: Path, vocabulary: int = VOCABULARY) -> Corpus:
-    """The text with at most `vocabulary` different words. Raises `UsageError` for no text."""
+    """The text as numbers of at most `vocabulary` words. Raises `UsageError` if the file is no text."""
     words = _words(text_file(path))
     kept = [word for word, _ in Counter(words).most_common(vocabulary)]
     if len(set(words)) > vocabulary and UNKNOWN not in kept:
@@ -81,7 +81,7 @@ def read_corpus(path: Path, vocabulary: int = VOCABULARY) -> Corpus:
 
 
 def profile_text(path: Path) -> DatasetProfile:
-    """A text's profile. A sample is a token; nothing is decoded, so its size is 1 x 1."""
+    """The profile of a text. A sample is a token of size 1 x 1, as there is no image to decode."""
     file = text_file(path)
     tokens = len(_words(file))
     return DatasetProfile(
@@ -119,8 +119,8 @@ _SUFFIXES = {".tar": TAR, ".rec": RECORDIO, ".mdb": LMDB, ".txt": TEXT}
 def recognise(path: Path) -> str:
     """The storage format of a file or folder: jpeg-files, tar, recordio, lmdb or text.
 
-    JPEG files beneath a folder come first: a tar file among them is a user's copy. A file without a known
-    suffix is taken for text. Raises `UsageError` for what is none of them."""
+    In a folder JPEG files win: a tar file among them is probably a copy. A file without a known suffix is
+    taken for text. Raises `UsageError` if no format fits."""
     with system_errors(UsageError, f"cannot read '{path}'", hint="name a data set that you may read"):
         if path.is_dir():
             return _recognise_folder(path)
@@ -136,7 +136,7 @@ def recognise(path: Path) -> str:
 def open_dataset(path: Path) -> SampleSource:
     """The images of a data set in any format, readable in any order.
 
-    Raises `UsageError` for what holds none, `DataError` for what is damaged."""
+    Raises `UsageError` if there are no images, `DataError` if the data set is damaged."""
     kind = recognise(path)
     if kind == JPEG_FILES:
         return JpegFiles(path)
@@ -171,12 +171,12 @@ _PROFILED_SAMPLES = 200
 
 
 def profile_folder(path: Path) -> DatasetProfile:
-    """Samples, mean stored bytes and mean pixels of a data set, in whatever format it is.
+    """The profile of a data set in any format: samples, mean stored bytes, mean width and height.
 
-    Stored bytes are those of the files that hold the samples, over the samples. A `profile.json` beside them
-    is believed when it counts as many samples in the same format; else up to 200 samples, chosen evenly by a
-    fixed seed, are decoded, once for a folder that stays as it is. Raises `UsageError` for a place without
-    images or text, or a looked-at sample that is no image."""
+    Stored bytes are the size of the files over the number of samples. A `profile.json` in the folder is used
+    if it has the same format and number of samples; else up to 200 samples, chosen by a fixed seed, are
+    decoded, and the result is cached until the folder changes. Raises `UsageError` for a path without images
+    or text, or if a chosen sample is no image."""
     if recognise(path) == TEXT:
         return profile_text(path)
     source = open_dataset(path)
@@ -199,7 +199,7 @@ def profile_folder(path: Path) -> DatasetProfile:
 
 
 def read_profile(folder: Path, samples: int | None = None) -> DatasetProfile | None:
-    """The profile that was written when the data set was made; None without a valid one."""
+    """The profile in the folder's `profile.json`; None if it is missing, invalid, or of another size."""
     try:
         profile = profile_in((folder / PROFILE_FILE).read_bytes())
     except OSError:
@@ -208,7 +208,7 @@ def read_profile(folder: Path, samples: int | None = None) -> DatasetProfile | N
 
 
 def profile_in(document: bytes) -> DatasetProfile | None:
-    """The profile of a `profile.json`; None where it has no valid one."""
+    """The profile in the content of a `profile.json`; None if it is not valid."""
     try:
         return DatasetProfile(**json.loads(document)["profile"])
     except (ValueError, KeyError, TypeError):
@@ -216,7 +216,7 @@ def profile_in(document: bytes) -> DatasetProfile | None:
 
 
 def write_profile(folder: Path, profile: DatasetProfile, **origin: object) -> None:
-    """Writes the file that `read_profile` reads, with the origin of the data set."""
+    """Write the `profile.json` that `read_profile` reads, with the origin of the data set."""
     document = {"profile": asdict(profile), **origin}
     (folder / PROFILE_FILE).write_text(json.dumps(document, indent=1))
 
@@ -232,8 +232,8 @@ def _dimensions(source: SampleSource, index: int) -> tuple[int, int]:
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a place that holds something: a data set never takes the place of files."""
-    with _written(folder):
+    """Raise `UsageError` if the folder has files: a data set never overwrites any."""
+    with _write_errors(folder):
         taken = any(folder.iterdir()) if folder.is_dir() else folder.exists()
     if taken or folder.is_symlink():
         raise UsageError(f"'{folder}' exists and is not empty", hint="remove it, or name a new folder")
@@ -241,12 +241,12 @@ def check_free(folder: Path) -> None:
 
 @contextmanager
 def made_whole(folder: Path) -> Iterator[Path]:
-    """A folder to fill; it takes its name when all is written, and is gone when that fails.
+    """A temporary folder to fill: renamed to `folder` at the end of the block, removed after an error.
 
-    What a killed run left is removed first. Raises `DataError` when it cannot be written."""
+    Remains of a killed run are removed first. Raises `DataError` if it cannot be written."""
     unfinished = unfinished_name(folder)
     try:
-        with _written(folder):
+        with _write_errors(folder):
             forget_unfinished(folder)
             unfinished.mkdir(parents=True)
             yield unfinished
@@ -258,14 +258,14 @@ def made_whole(folder: Path) -> Iterator[Path]:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _written(folder: Path) -> AbstractContextManager[None]:
+def _write_errors(folder: Path) -> AbstractContextManager[None]:
     what = f"cannot write the data set to '{folder}'"
     return system_errors(DataError, what, hint="free some space, or name another place")
 
 
 def dataset_on_mount(mount: Path, data: str) -> Path:
-    """The path of a data set (a folder, a file or an address) on the mount; its own path when it is there
-    already. Two of the same name and size get different paths."""
+    """The path on the mount for a data set (a folder, a file or an address); unchanged if it lies there
+    already. A hash in the path separates data sets of the same name."""
     if not is_address(data) and Path(data).is_relative_to(mount):
         return Path(data)
     digest = sha256(data.rstrip("/").encode()).hexdigest()[:8]
@@ -273,10 +273,10 @@ def dataset_on_mount(mount: Path, data: str) -> Path:
 
 
 def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
-    """The data set at its place on a mount, copied now unless all of its samples are there.
+    """Copy the data set to the path `mount` unless all samples are there; returns that path.
 
-    Whole or not at all; `DataError` when it cannot be written."""
-    if mount == data or _holds(mount, samples):
+    No half copy is left after an error. Raises `DataError` if it cannot be written."""
+    if mount == data or _has_samples(mount, samples):
         return mount
     unfinished = unfinished_name(mount)
     try:
@@ -306,7 +306,7 @@ def _remove(folder: Path) -> None:
         folder.unlink()
 
 
-def _holds(path: Path, samples: int) -> bool:
+def _has_samples(path: Path, samples: int) -> bool:
     try:
         held = profile_text(path).samples if recognise(path) == TEXT else len(open_dataset(path))
     except (UsageError, DataError):

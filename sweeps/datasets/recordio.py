@@ -1,4 +1,4 @@
-"""MXNet's RecordIO, exactly: records in dmlc-core's framing, each with an image header.
+"""Reads and writes MXNet's RecordIO: records in dmlc-core's framing, each with an image header.
 
 Framing (dmlc-core, include/dmlc/recordio.h): magic 0xced7230a, then a word whose upper 3 bits say which part
 of a record this is and whose lower 29 bits are its length, the content, and zeros up to a multiple of 4
@@ -30,7 +30,7 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 
 
 def frame(content: bytes) -> bytes:
-    """The content as one record. Raises `DataError` above 512 MiB, which the word cannot say."""
+    """The content as one record. Raises `DataError` above 512 MiB, which the 29 bits cannot express."""
     if len(content) > MOST_BYTES:
         raise DataError(f"a record of {len(content):,} bytes is more than RecordIO can hold")
     cuts = _aligned_magics(content)
@@ -45,7 +45,7 @@ def frame(content: bytes) -> bytes:
 
 
 def unframe(record: bytes) -> bytes:
-    """The content of one whole record (bytes behind it are ignored); reverse of `frame`."""
+    """The content of one whole record, the inverse of `frame`; bytes after the record are ignored."""
     contents, offset = [], 0
     while True:
         part, length = _part_header(record, offset)
@@ -60,7 +60,7 @@ def unframe(record: bytes) -> bytes:
 
 
 def spans(file: BinaryIO, size: int) -> Iterator[tuple[int, int]]:
-    """(offset, bytes) of each record of a file of `size` bytes, by its frame words alone."""
+    """(offset, bytes) of each record of a file of `size` bytes; reads only the frame words."""
     start = offset = 0
     while offset < size:
         file.seek(offset)
@@ -81,7 +81,7 @@ def pack_image(content: bytes, label: int, number: int) -> bytes:
 
 
 def unpack_image(content: bytes) -> tuple[bytes, int]:
-    """(image, label); of several labels the first one."""
+    """The image and its label, the first one if there are several."""
     if len(content) < _IMAGE_HEADER.size:
         raise DataError("the record is shorter than an image header")
     flag, label, _, _ = _IMAGE_HEADER.unpack_from(content)
@@ -116,7 +116,7 @@ def _aligned_magics(content: bytes) -> list[int]:
     while result >= 0:
         if result % 4 == 0:
             cuts.append(result)
-        # The next one cannot overlap: no proper part of the magic begins it again.
+        # Two magic words cannot overlap: no suffix of the word is a prefix of it.
         result = content.find(_MAGIC_BYTES, result + 1)
     return cuts
 
@@ -145,7 +145,7 @@ class RecordIoImages(FileSpans):
 
 
 def write_records(folder: Path, samples: Iterable[Sample]) -> int:
-    """`images.rec` and `images.idx` (lines of number, tab, offset); returns how many."""
+    """Write `images.rec` and `images.idx` (lines of number, tab, offset); returns the number of samples."""
     count = offset = 0
     with (folder / "images.rec").open("wb") as records, (folder / "images.idx").open("w") as index:
         for count, sample in enumerate(samples, start=1):
@@ -156,7 +156,7 @@ def write_records(folder: Path, samples: Iterable[Sample]) -> int:
 
 
 def _index_of(path: Path) -> np.ndarray:
-    """Rows of (offset, bytes), by the index beside the file, else by its frame words."""
+    """Rows of (offset, bytes) of a file's records, from its .idx file or else from its frame words."""
     try:
         size = path.stat().st_size
         offsets = _indexed_offsets(path.with_suffix(".idx"), size)
@@ -164,7 +164,7 @@ def _index_of(path: Path) -> np.ndarray:
             if offsets is None:
                 rows = list(spans(file, size))
                 return np.array(rows, dtype=np.int64).reshape(-1, 2)
-            # A file that was cut off is refused at once, not by the trial that happens to read its end.
+            # Refuse a file that was cut off now, not in the trial that first reads its end.
             file.seek(int(offsets[-1]))
             unframe(file.read(size - int(offsets[-1])))
     except OSError as error:
@@ -175,7 +175,7 @@ def _index_of(path: Path) -> np.ndarray:
 
 
 def _indexed_offsets(index: Path, size: int) -> np.ndarray | None:
-    """All offsets, sorted; None without an index, or with one that does not fit the file."""
+    """The sorted offsets of an index; None if it is missing or does not fit the file."""
     try:
         lines = index.read_text().splitlines()
         offsets = np.array(sorted(int(line.split("\t")[1]) for line in lines), dtype=np.int64)

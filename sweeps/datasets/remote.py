@@ -1,6 +1,6 @@
-"""Data sets at an address: S3 by boto3, any other place by fsspec, where that is installed.
+"""Reads data sets at an address: S3 by boto3, other stores by fsspec if that is installed.
 
-S3 through fsspec needs `s3fs`, which pins another botocore than boto3's; so S3 is read by boto3."""
+fsspec reads S3 by `s3fs`, which pins another botocore than boto3 does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENDPOINT_VARIABLES = (
     "AWS_REGION",
 )
 _TRIES = 5
-# What S3's codes and the errors of file systems mean, and the way out.
+# For S3's codes and the errors of file systems: the class, text and hint of the error that users see.
 _REFUSALS: dict[tuple[str, ...], tuple[type[AdvisorError], str, str]] = {
     ("NoSuchBucket", "404"): (
         UsageError,
@@ -67,8 +67,8 @@ _REFUSALS: dict[tuple[str, ...], tuple[type[AdvisorError], str, str]] = {
 
 
 class RemoteFile(Struct, frozen=True):
-    """A file: its path beneath the address, what its store calls it, and a tag that changes with
-    the content (mostly its MD5, empty where the store has none)."""
+    """A remote file: its path below the address, its key in the store, and a tag that changes with the
+    content (usually its MD5; empty if the store has none)."""
 
     path: str
     key: str
@@ -77,26 +77,26 @@ class RemoteFile(Struct, frozen=True):
 
 
 class RemoteFolder(Protocol):
-    """A folder at an address. All methods raise `AdvisorError` that names the way out."""
+    """A folder at an address. All methods raise `AdvisorError` with a hint."""
 
     @property
     def store(self) -> str:
-        """The identity of the store, where the address alone does not give it."""
+        """The identity of the store, if the address does not include it."""
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
-        """All of them in any order, or those whose paths begin with `only`."""
+        """All files in any order, or those whose paths begin with `only`."""
 
     def read(self, file: RemoteFile) -> Iterator[bytes]:
-        """The parts of a file, in order."""
+        """The content of a file, in parts."""
 
 
 def is_address(text: str) -> bool:
-    """Whether that is an address (s3://bucket/prefix), and no path of this machine."""
+    """Whether the text is an address (s3://bucket/prefix) and not a local path."""
     return "://" in text
 
 
 def name_of(address: str) -> str:
-    """The last part of an address: what a folder or file of this machine would be called."""
+    """The last part of an address, the name of its local copy."""
     name = PurePosixPath(address.partition("://")[2]).name
     if not name or name in (".", ".."):
         raise UsageError(f"'{address}' names no data set", hint="write s3://BUCKET/PREFIX")
@@ -104,7 +104,7 @@ def name_of(address: str) -> str:
 
 
 def remote_folder(address: str) -> RemoteFolder:
-    """The folder at an address; `UsageError` for an address that no installed library can read."""
+    """The folder at an address. Raises `UsageError` if the address names no data set."""
     name_of(address)
     scheme, _, path = address.partition("://")
     if scheme == S3:
@@ -114,7 +114,7 @@ def remote_folder(address: str) -> RemoteFolder:
 
 
 class S3Folder(Struct, frozen=True, dict=True):
-    """The objects whose keys begin with `prefix/`, or the one of that key."""
+    """The objects whose keys begin with `prefix/`, or the object `prefix`."""
 
     address: str
     bucket: str
@@ -122,23 +122,23 @@ class S3Folder(Struct, frozen=True, dict=True):
 
     @property
     def store(self) -> str:
-        """The endpoint; "" for AWS, whose buckets have names of their own."""
-        with _faults_of(self.address):
+        """The endpoint; "" for AWS, where a bucket's name is unique."""
+        with _read_errors(self.address):
             return _endpoint(*map(os.environ.get, _ENDPOINT_VARIABLES))
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
         prefix = "/".join(filter(None, (self.prefix, only)))
-        with _faults_of(self.address):
+        with _read_errors(self.address):
             pages = self._client.get_paginator("list_objects_v2")
             for page in pages.paginate(Bucket=self.bucket, Prefix=prefix):
                 for entry in page.get("Contents", ()):
-                    path = _beneath(entry["Key"], self.prefix)
+                    path = _path_below(entry["Key"], self.prefix)
                     if path:
                         yield RemoteFile(path, entry["Key"], entry["Size"], entry["ETag"].strip('"'))
 
     def read(self, file: RemoteFile) -> Iterator[bytes]:
-        """See `RemoteFolder`; a file that was overwritten after it was listed is refused."""
-        with _faults_of(self.address):
+        """The content of a file, in parts. Raises `AdvisorError` if it changed since it was listed."""
+        with _read_errors(self.address):
             body = self._client.get_object(Bucket=self.bucket, Key=file.key, IfMatch=f'"{file.tag}"')["Body"]
             yield from body.iter_chunks(PART_BYTES)
 
@@ -166,17 +166,17 @@ class FsspecFolder(Struct, frozen=True, dict=True):
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
         system, root = self._opened
-        with _faults_of(self.address):
+        with _read_errors(self.address):
             facts = system.info(root)
             if facts["type"] == "file":
-                yield _listed(root.rpartition("/")[2], root, facts)
+                yield _remote_file(root.rpartition("/")[2], root, facts)
                 return
             if only:
                 if system.isfile(f"{root}/{only}"):
-                    yield _listed(only, f"{root}/{only}", system.info(f"{root}/{only}"))
+                    yield _remote_file(only, f"{root}/{only}", system.info(f"{root}/{only}"))
                 return
-            # Folder by folder: a list of all files of a large data set takes gigabytes. fsspec's own
-            # `walk` leaves out the folders that it cannot list.
+            # Folder by folder: a list of all files of a large data set takes gigabytes, and `walk` of fsspec
+            # leaves out folders that it cannot list.
             folders = [(root, "")]
             while folders:
                 directory, beneath = folders.pop()
@@ -184,13 +184,13 @@ class FsspecFolder(Struct, frozen=True, dict=True):
                     key = facts["name"].rstrip("/")
                     path = beneath + key.rpartition("/")[2]
                     if facts["type"] != "directory":
-                        yield _listed(path, key, facts)
+                        yield _remote_file(path, key, facts)
                     elif key != directory:  # some stores list a folder in itself
                         folders.append((key, f"{path}/"))
 
     def read(self, file: RemoteFile) -> Iterator[bytes]:
         system, _ = self._opened
-        with _faults_of(self.address), system.open(file.key, "rb") as opened:
+        with _read_errors(self.address), system.open(file.key, "rb") as opened:
             while part := opened.read(PART_BYTES):
                 yield part
 
@@ -215,27 +215,27 @@ class FsspecFolder(Struct, frozen=True, dict=True):
                 field="data",
                 hint=Message("s3://, gs://, file:// and others of fsspec are taken"),
             ) from error
-        except Exception as error:  # each file system has its own for missing credentials
+        except Exception as error:  # every file system raises another class for missing credentials
             raise _unreachable(self.address, error) from error
         return system, root.rstrip("/")
 
 
 @lru_cache
 def _endpoint(*_variables: str | None) -> str:
-    """The S3 endpoint from the environment and botocore's files, which take a while to read."""
+    """The S3 endpoint from the environment and botocore's files; cached, as these are slow to read."""
     import boto3
 
     endpoint = str(boto3.Session().client("s3", region_name="us-east-1").meta.endpoint_url)
     return "" if (urlsplit(endpoint).hostname or "").endswith(".amazonaws.com") else endpoint
 
 
-def _listed(path: str, key: str, facts: dict[str, Any]) -> RemoteFile:
+def _remote_file(path: str, key: str, facts: dict[str, Any]) -> RemoteFile:
     tags = (facts.get(name) for name in ("ETag", "etag", "md5Hash", "mtime", "LastModified"))
     return RemoteFile(path, key, int(facts["size"]), str(next(filter(None, tags), "")).strip('"'))
 
 
-def _beneath(key: str, prefix: str) -> str:
-    """The path beneath the prefix; "" for markers of folders and for names that go on after it."""
+def _path_below(key: str, prefix: str) -> str:
+    """The key's path below the prefix; "" for folder markers and for keys of another folder."""
     if key.endswith("/"):
         return ""
     if key == prefix:
@@ -244,8 +244,8 @@ def _beneath(key: str, prefix: str) -> str:
 
 
 @contextmanager
-def _faults_of(address: str) -> Iterator[None]:
-    """Errors of boto3 (botocore's, urllib3's, ValueError for a wrong endpoint), and of each file system."""
+def _read_errors(address: str) -> Iterator[None]:
+    """Turn errors of boto3 (and botocore, urllib3, `ValueError`) and of fsspec into `AdvisorError`."""
     try:
         yield
     except Exception as error:

@@ -1,8 +1,8 @@
-"""The interface between the input pipeline and the formats of stored samples, and JPEG files in a folder.
+"""The interface between the input pipeline and storage formats, and its implementation for JPEG files.
 
-The list of images below a folder is made once, and kept among the user's caches: two arrays, and an
-`about.json` with the folder's profile, and when each folder in it was last changed. A file that came, went or
-was renamed since makes the manifest void. A million names are mapped into memory, not read."""
+The list of a folder's images (its manifest) is made once and kept in the user's cache: two arrays, and an
+`about.json` with the folder's profile and the modification times of all its subfolders. A file that was
+added, removed or renamed voids the manifest. The arrays are mapped into memory, not read."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from advisor.files import manifests_folder, write_whole
 from advisor.records import asdict
 
 NAMES, ROWS, ABOUT = "names.npy", "rows.npy", "about.json"
-# File systems count time in steps: what changed that recently may change again unseen.
+# File systems record times coarsely: a folder that changed this recently may change again unnoticed.
 _SETTLED_NANOSECONDS = 2_000_000_000
 
 
 class Manifest(Sequence[Path]):
-    """The images of a folder as paths, in a fixed order, each with the number of its class.
+    """The paths of a folder's images, in a fixed order, each with the number of its class.
 
-    `names` are their paths beneath the folder, one behind the other (uint8); a row (int64, shape (images, 3))
-    has the end of a name, the file's bytes and its class."""
+    `names` has the concatenated paths below the folder (uint8); each row of `rows` (int64, shape (images, 3))
+    has the end of a path in `names`, the file's bytes and its class."""
 
     def __init__(self, folder: Path, names: np.ndarray, rows: np.ndarray) -> None:
         self._folder, self._names, self._rows = folder, names, rows
@@ -55,39 +55,39 @@ class Manifest(Sequence[Path]):
         return self._folder / os.fsdecode(self._names[begin : self._rows[row, 0]].tobytes())
 
     def label(self, index: int) -> int:
-        """The number of the folder that the image lies in, counted from 0."""
+        """The image's class: the number of its folder, counted from 0."""
         return int(self._rows[index, 2])
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all images."""
+        """The sum of the images' sizes."""
         return int(self._rows[:, 1].sum())
 
 
 def manifest_of(folder: Path, suffixes: frozenset[str]) -> Manifest:
-    """The manifest of all files with such a suffix, in lower case: the kept one, else a new one.
+    """The manifest of all files with these (lower-case) suffixes, cached if the folder is unchanged.
 
-    Raises `DataError` for a folder that cannot be listed."""
-    return kept_manifest(folder) or _made(folder, suffixes)
+    Raises `DataError` if the folder cannot be listed."""
+    return kept_manifest(folder) or _new_manifest(folder, suffixes)
 
 
 def kept_manifest(folder: Path) -> Manifest | None:
-    """The one that was made before; None without, and where the folder has changed since."""
+    """The cached manifest; None if there is none or the folder has changed since."""
     about = _kept_about(folder)
     with suppress(OSError, ValueError, EOFError, KeyError):
-        names, rows = (np.load(_kept_in(folder) / file, mmap_mode="r") for file in (NAMES, ROWS))
+        names, rows = (np.load(_cache_folder(folder) / file, mmap_mode="r") for file in (NAMES, ROWS))
         if about and about["images"] == len(rows) and rows[-1, 0] == len(names):
             return Manifest(folder, names, rows)
     return None
 
 
 def is_kept(folder: Path) -> bool:
-    """Whether there is one, and the folder has not changed since."""
+    """Whether the folder has a cached manifest and has not changed since."""
     return _kept_about(folder) is not None
 
 
 def kept_profile(folder: Path) -> DatasetProfile | None:
-    """The profile that `keep_profile` kept, where the folder has not changed since."""
+    """The profile that `keep_profile` wrote; None if there is none or the folder has changed since."""
     about = _kept_about(folder)
     with suppress(KeyError, TypeError, ValueError):
         return DatasetProfile(**about["profile"]) if about else None
@@ -95,36 +95,36 @@ def kept_profile(folder: Path) -> DatasetProfile | None:
 
 
 def keep_profile(folder: Path, profile: DatasetProfile) -> None:
-    """Keep it with the folder's manifest, where there is one."""
+    """Add the profile to the folder's cached manifest, if there is one."""
     about = _kept_about(folder)
     if about and "profile" not in about:
         with suppress(DataError):
-            write_whole(_kept_in(folder) / ABOUT, json.dumps({**about, "profile": asdict(profile)}))
+            write_whole(_cache_folder(folder) / ABOUT, json.dumps({**about, "profile": asdict(profile)}))
 
 
-def _kept_in(folder: Path) -> Path:
+def _cache_folder(folder: Path) -> Path:
     return manifests_folder() / sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
 
 
 def _kept_about(folder: Path) -> dict[str, Any] | None:
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        about: dict[str, Any] = json.loads((_kept_in(folder) / ABOUT).read_bytes())
+        about: dict[str, Any] = json.loads((_cache_folder(folder) / ABOUT).read_bytes())
         changed = about["folders"].items()
         if all((folder / name).stat().st_mtime_ns == when for name, when in changed):
             return about
     return None
 
 
-def _made(folder: Path, suffixes: frozenset[str]) -> Manifest:
+def _new_manifest(folder: Path, suffixes: frozenset[str]) -> Manifest:
     names, rows, folders, label, begun = bytearray(), array("q"), dict[str, int](), 0, time.time_ns()
     for directory, inner, files in os.walk(folder, onerror=_refuse_unlisted):
-        # At the root of a mounted disk, for the system alone.
+        # A folder at the root of a mounted disk that only the system may read.
         inner[:] = sorted(name for name in inner if name != "lost+found")
         here = os.path.relpath(directory, folder)
         folders[here] = os.stat(directory).st_mtime_ns  # noqa: PTH116 - a million may follow
         images = sorted(name for name in files if os.path.splitext(name)[1].lower() in suffixes)  # noqa: PTH122
         for name in images:
-            size = 0  # of a link that leads nowhere: to read it names it
+            size = 0  # a dangling link: the error comes, with its name, when it is read
             with suppress(OSError):
                 size = os.stat(os.path.join(directory, name)).st_size  # noqa: PTH116, PTH118
             names += os.fsencode(name if here == "." else os.path.join(here, name))  # noqa: PTH118
@@ -134,9 +134,9 @@ def _made(folder: Path, suffixes: frozenset[str]) -> Manifest:
     tables: dict[str, np.ndarray] = {NAMES: np.array(names, np.uint8), ROWS: table}
     if names and max(folders.values()) < begun - _SETTLED_NANOSECONDS:
         about = {"folder": str(folder.resolve()), "images": len(table), "folders": folders}
-        # Where the cache cannot be written, the next run lists the files again.
+        # If the cache cannot be written, the next run lists the files again.
         with suppress(OSError, DataError):
-            (kept_in := _kept_in(folder)).mkdir(parents=True, exist_ok=True)
+            (kept_in := _cache_folder(folder)).mkdir(parents=True, exist_ok=True)
             (kept_in / ABOUT).unlink(missing_ok=True)
             for file, values in tables.items():
                 np.save(buffer := io.BytesIO(), values)
@@ -146,7 +146,7 @@ def _made(folder: Path, suffixes: frozenset[str]) -> Manifest:
 
 
 def _refuse_unlisted(error: OSError) -> None:
-    """Without this folder the list would be short, and be kept."""
+    """Raise `DataError`: a list without this folder would be incomplete, and be cached."""
     raise DataError(
         f"cannot list the folder '{error.filename}' ({error.strerror or error})",
         hint="check its rights and its disk",
@@ -183,7 +183,7 @@ class JpegFiles:
 
 
 def write_files(folder: Path, samples: Iterable[Sample]) -> int:
-    """One file a sample, `CLASS/NUMBER.jpg`; returns how many."""
+    """Write each sample to `CLASS/NUMBER.jpg`; returns their number."""
     count = 0
     for count, sample in enumerate(samples, start=1):
         directory = folder / f"{sample.label:05d}"
@@ -193,16 +193,16 @@ def write_files(folder: Path, samples: Iterable[Sample]) -> int:
 
 
 class SampleKind(StrEnum):
-    """The content of a stored sample's bytes.
+    """The encoding of a stored sample.
 
-    `pixels` are decoded: uint8 planes blue, green, red of height x width each, as Caffe has them."""
+    `pixels`: decoded uint8 planes blue, green and red, each of height x width, as in Caffe."""
 
     JPEG = "jpeg"
     PIXELS = "pixels"
 
 
 class Sample(NamedTuple):
-    """One stored sample. `height` and `width` are known for pixels only, else 0."""
+    """One stored sample. `height` and `width` are 0 unless it has decoded pixels."""
 
     kind: SampleKind
     content: bytes
@@ -212,10 +212,10 @@ class Sample(NamedTuple):
 
 
 class SampleSource(Protocol):
-    """Stored samples by number, in any order.
+    """Stored samples, readable by number in any order.
 
-    Cheap to hand to loader processes: an index and paths, files opened by the process that reads. `files` are
-    all files that hold samples, for the page cache."""
+    It is cheap to copy to loader processes: it has an index and paths, and each process opens the files.
+    `files` are all files with samples, so that they can be dropped from the page cache."""
 
     storage_format: str
     files: Sequence[Path]
@@ -224,23 +224,23 @@ class SampleSource(Protocol):
         """The number of samples."""
 
     def read(self, index: int) -> Sample:
-        """The sample as stored. Raises `DataError`, naming it, where it cannot be read."""
+        """The sample as stored. Raises `DataError` with its name if it cannot be read."""
 
     def name(self, index: int) -> str:
-        """The sample's name in messages: its file, and the position inside it."""
+        """The sample's name in messages: its file and its position in the file."""
 
 
 def stored_bytes(source: SampleSource) -> int:
-    """Bytes of all files that hold samples, from a manifest."""
+    """The size of all files with samples, from the manifest if there is one."""
     if isinstance(source.files, Manifest):
         return source.files.total_bytes
     return sum(file.stat().st_size for file in source.files)
 
 
 class FileSpans:
-    """A `SampleSource` of spans of a few large files: the rows of each begin with offset and bytes.
+    """A `SampleSource` of spans in a few large files; a row of `rows_of(file)` begins with offset and bytes.
 
-    A file is opened when it is first read; a forked child may share it, since `pread` has no position."""
+    A file is opened at its first read; a forked child may share it, since `pread` uses no file position."""
 
     storage_format: str
     unit: str  # what a span is called in messages
@@ -267,7 +267,7 @@ class FileSpans:
         return f"'{path}' ({self.unit} at byte {int(self._rows[index][0])})"
 
     def _bytes(self, index: int) -> bytes:
-        """Fewer than the row has where the file ends early."""
+        """The bytes of a sample; fewer than its row says if the file was cut off."""
         number, (offset, size) = int(self._numbers[index]), map(int, self._rows[index][:2])
         try:
             if number not in self._opened:
@@ -280,8 +280,8 @@ class FileSpans:
 class LatencyInjected:
     """A `SampleSource` whose reads from the disk take at least `seconds`.
 
-    Bandwidth and IOPS are the kernel's to hold; it has no limit for latency. What comes out of the page cache
-    is not held up: the kernel counts the blocks that this thread had read for it."""
+    The kernel limits bandwidth and IOPS, but has no limit for latency. Reads from the page cache are not
+    delayed: the kernel's count of blocks that this thread read tells them apart."""
 
     def __init__(self, source: SampleSource, seconds: float) -> None:
         self._source = source

@@ -1,7 +1,7 @@
-"""Tar shards in WebDataset's layout: members `KEY.jpg` and `KEY.cls` side by side.
+"""Reads and writes tar shards in WebDataset's layout: members `KEY.jpg` and `KEY.cls` in turn.
 
-The standard library writes and reads them. What `webdataset` adds is a stream of samples; a trial reads in
-random order instead, as from every other format, by an index of offsets."""
+The standard library suffices: the `webdataset` package adds a stream of samples, but a trial reads in random
+order, by an index of offsets, from every format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = tuple[int, int, int]
 
 
 class TarShards(FileSpans):
-    """Tar files; each sample is the span of its JPEG member."""
+    """A `SampleSource` over tar files; each sample is the span of a JPEG member."""
 
     storage_format = TAR
     unit = "member"
@@ -46,10 +46,10 @@ class TarShards(FileSpans):
 
 
 def write_shards(folder: Path, samples: Iterable[Sample]) -> int:
-    """`shard-000000.tar` and so on, each with its index beside it; returns how many samples.
+    """Write `shard-000000.tar` and so on, each with an index file; returns the number of samples.
 
-    A shard ends at 10,000 samples or 1 GiB. The format is ustar, and times are zero, so that the same samples
-    give the same bytes."""
+    A shard ends at 10,000 samples or 1 GiB. The format is ustar and times are zero, so that equal samples
+    give equal bytes."""
     count, shard_number, pending = 0, 0, iter(samples)
     while rows := _write_shard(folder / f"shard-{shard_number:06d}.tar", pending, count):
         count += rows
@@ -58,7 +58,7 @@ def write_shards(folder: Path, samples: Iterable[Sample]) -> int:
 
 
 def _write_shard(path: Path, samples: Iterator[Sample], first: int) -> int:
-    """The samples that fit into one shard; no file when there are none left."""
+    """Write as many samples as fit into one shard; returns their number. No samples, no file."""
     sample = next(samples, None)
     if sample is None:
         return 0
@@ -83,7 +83,7 @@ def _member(name: str, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO]:
 
 
 def _save_index(index: Path, shard: Path, rows: list[Row]) -> None:
-    """The first row is the shard's own size, by which a later change is noticed."""
+    """Write the index; its first row has the shard's size, so that a changed shard is noticed."""
     part = index.with_name(f"{index.name}.{os.getpid()}")
     with part.open("wb") as out:
         np.save(out, np.array([(shard.stat().st_size, 0, 0), *rows], dtype=np.int64))
@@ -91,12 +91,12 @@ def _save_index(index: Path, shard: Path, rows: list[Row]) -> None:
 
 
 def _index_of(shard: Path) -> np.ndarray:
-    """Rows of (offset, bytes, label): from the file beside the shard, or by its headers, once."""
+    """Rows of (offset, bytes, label) of a shard, from its index file, the user's cache or the tar headers."""
     about = f"{shard.resolve()}/{shard.stat().st_mtime_ns}" if shard.exists() else str(shard)
-    # Of a shard that others made; kept until it changes.
+    # The cached index of a shard that comes without one, until the shard changes.
     kept = manifests_folder() / (sha256(os.fsencode(about)).hexdigest()[:16] + _INDEX_SUFFIX)
     for index in (shard.with_name(shard.name + _INDEX_SUFFIX), kept):
-        # None, or not ours: the headers have the same, only slower.
+        # A missing or foreign index is no error: the headers have the same facts, only slower.
         with suppress(OSError, ValueError, EOFError, IndexError):
             table: np.ndarray = np.load(index)
             if table.ndim == 2 and table.shape[1] == 3 and table[0, 0] == shard.stat().st_size:
@@ -109,7 +109,7 @@ def _index_of(shard: Path) -> np.ndarray:
 
 
 def _scan(shard: Path) -> list[Row]:
-    """Walk the headers. Raises `DataError` for what is no tar file, or is cut off."""
+    """The rows of a shard from its tar headers. Raises `DataError` if it is no tar file or is cut off."""
     images: dict[str, tuple[int, int]] = {}
     labels: dict[str, int] = {}
     try:

@@ -1,4 +1,4 @@
-"""Decodes images, and converts a sample: unchanged, to a smaller JPEG, or to decoded pixels."""
+"""Decodes images, and converts samples to smaller JPEGs or to decoded pixels."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PILLOW, SIMPLEJPEG, STORED = "pillow", "simplejpeg", "stored"
 DECODERS = (PILLOW, SIMPLEJPEG)
 _MEASURED_SAMPLES = 60
 _ROUNDS = 5
-# Where Pillow refuses an image as a decompression bomb; memory for it would be the trial's end.
+# The limit above which Pillow refuses an image as a decompression bomb, which would exhaust the memory.
 _MOST_PIXELS = 178_956_970
 Decode = Callable[[bytes], np.ndarray]
 
 
 def decoder(name: str) -> Decode:
-    """JPEG bytes -> uint8 array of (height, width, 3), red first. Raises `MeasuringError` when
-    the package is missing; decoding itself raises what the package raises."""
+    """A function from JPEG bytes to a uint8 array of (height, width, 3), red first. Raises `MeasuringError`
+    if the package is missing; the function raises the package's errors."""
     if name not in DECODERS:
         raise unknown_name("decoder", name, DECODERS)
     if name == PILLOW:
@@ -47,16 +47,15 @@ def decoder(name: str) -> Decode:
 
 
 def pixels_of(sample: Sample) -> np.ndarray:
-    """Stored planes (blue, green, red) -> uint8 array of (3, height, width), red first."""
+    """The pixels of a sample with stored planes (blue, green, red): uint8, (3, height, width), red first."""
     planes = np.frombuffer(sample.content, np.uint8)
     return np.ascontiguousarray(planes.reshape(3, sample.height, sample.width)[::-1])
 
 
 def decode_costs(source: SampleSource) -> dict[str, float]:
-    """Seconds of one thread that a sample costs from its stored bytes to pixels, by decoder.
+    """Seconds that one thread takes to decode a sample, by decoder (`stored` for samples of pixels).
 
-    `stored` where pixels are stored. Median of five rounds over up to 60 samples that are in memory, the
-    decoders in turn; reading is not part of it."""
+    The median of five rounds, with decoders in turn, over up to 60 samples that are already in memory."""
     numbers = random.Random(0).sample(range(len(source)), min(_MEASURED_SAMPLES, len(source)))
     samples = {source.name(number): source.read(number) for number in numbers}
     names = [name for name, package in ((PILLOW, "PIL"), (SIMPLEJPEG, SIMPLEJPEG)) if _installed(package)]
@@ -104,9 +103,9 @@ def _installed(package: str) -> bool:
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """The conversion of samples. `decoded`: to 256 x 256 pixels, as create_imagenet.sh of Caffe does.
-    `shorter_edge`: JPEG again, at most that many pixels on its shorter edge, in that `quality`, as im2rec
-    of MXNet does with --resize. Neither: bytes stay as they are."""
+    """The conversion of samples. `decoded`: to 256 x 256 pixels, like Caffe's create_imagenet.sh.
+    `shorter_edge`: to a JPEG of that `quality` with at most so many pixels on its shorter edge, like MXNet's
+    im2rec --resize. With neither, the bytes stay unchanged."""
 
     decoded: bool = False
     shorter_edge: int | None = None
@@ -119,7 +118,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 def changed(source: SampleSource, index: int, change: Change) -> Sample:
-    """The sample as it will be stored. Raises `DataError`, naming it, for no image."""
+    """The converted sample. Raises `DataError` with the sample's name if it is no image."""
     sample = source.read(index)
     if sample.kind is SampleKind.JPEG and change.keeps_bytes:
         if not sample.content.startswith(b"\xff\xd8"):
@@ -137,7 +136,7 @@ def changed(source: SampleSource, index: int, change: Change) -> Sample:
 
 
 def picture(source: SampleSource, index: int, sample: Sample) -> Image:
-    """The decoded sample in RGB. Raises `DataError`, naming it, for no image."""
+    """The decoded sample in RGB. Raises `DataError` with the sample's name if it is no image."""
     from PIL import Image, UnidentifiedImageError
 
     if sample.kind is SampleKind.PIXELS:
@@ -148,7 +147,7 @@ def picture(source: SampleSource, index: int, sample: Sample) -> Image:
         with Image.open(io.BytesIO(sample.content)) as image:
             return image.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        # Pillow names the memory that it read from; a user knows the file.
+        # Pillow's message names the buffer that it read; a user knows the file.
         why = "its format is not known" if isinstance(error, UnidentifiedImageError) else str(error)
         why = why if sample.content else "it is empty"
         raise DataError(

@@ -1,1 +1,1 @@
-"""Facts of this machine and of its other load. Standard library only."""
+"""Facts of this machine and of other load on it. Standard library only."""

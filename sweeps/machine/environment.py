@@ -1,7 +1,7 @@
 """Facts of a machine that decide whether two measurements may be compared.
 
 Kernel documentation: admin-guide/cgroup-v2.rst (cpu.max, memory.max), scheduler/sched-bwc.rst and
-cgroup-v1/memory.rst. A cpuset narrows the affinity of its processes, so that is not read apart."""
+cgroup-v1/memory.rst. Cpusets are not read, since they already narrow the affinity of their processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 
 class Cache(Struct, frozen=True):
-    """One cache as one CPU sees it; `shared_by` are all CPUs that share it."""
+    """One cache; `shared_by` are the CPUs that share it."""
 
     level: int
     kind: str
@@ -52,7 +52,7 @@ def parse_size_kib(text: str) -> int:
 
 
 def read_caches(cpu: int, root: Path = _CPUS) -> list[Cache]:
-    """The caches of one CPU; those that sysfs does not describe in full are left out."""
+    """The caches of one CPU, without those that sysfs describes only in part."""
     caches = []
     for index in sorted((root / f"cpu{cpu}" / "cache").glob("index[0-9]*")):
         try:
@@ -65,9 +65,9 @@ def read_caches(cpu: int, root: Path = _CPUS) -> list[Cache]:
 
 
 def distinct_caches(cpus: Iterable[int], root: Path = _CPUS) -> dict[Cache, int]:
-    """Each cache of the CPUs once; how often one of its shape exists among them.
+    """The number of the CPUs' caches of each level, kind and size.
 
-    The key is a shape: its `shared_by` is that of the first of its kind."""
+    A key is the first cache of the group, so that its `shared_by` is only an example."""
     seen = {cache for cpu in cpus for cache in read_caches(cpu, root)}
     shapes: dict[tuple[int, str, int], list[Cache]] = {}
     for cache in sorted(seen, key=lambda entry: (entry.level, entry.kind, entry.shared_by)):
@@ -76,14 +76,14 @@ def distinct_caches(cpus: Iterable[int], root: Path = _CPUS) -> dict[Cache, int]
 
 
 def last_level_cache_mib(cpus: Iterable[int], root: Path = _CPUS) -> float:
-    """All caches of the last level together; 0.0 where sysfs is silent."""
+    """The total size of the CPUs' last-level caches; 0.0 if sysfs has none."""
     return sum(cache.size_kib for cache in _last_caches(cpus, root)) / 1024
 
 
 def carved_from(cpus: Iterable[int], root: Path = _CPUS) -> dict[str, Any]:
-    """The machine's CPUs and memory, and the last caches that these CPUs can fill, with how many
-    CPUs share them: a rented machine of the trial's size has less of the cache, a carved one has
-    what its neighbours leave. The cache is left out where sysfs is silent."""
+    """Facts of the machine around a trial on these CPUs: its CPUs and memory, and the last-level caches that
+    the trial can fill, with the number of CPUs that share them (a rented machine of the trial's size has less
+    of the cache). Without caches in sysfs these facts are left out."""
     caches = _last_caches(cpus, root)
     facts = {"cpus": os.cpu_count(), "memory_mib": total_memory_mib()}
     if not caches:
@@ -107,8 +107,8 @@ _NO_LIMIT_BYTES = 2**60
 
 
 class MachineSize(Struct, frozen=True, kw_only=True):
-    """The resources that this process may use. `cpus` are those it may run on; `cpu_quota` (in CPUs, on
-    average) and `memory_limit_mib` are the tightest of its cgroups, None where there is none."""
+    """The resources that this process may use: the `cpus` of its affinity, and the tightest `cpu_quota` (CPUs
+    on average) and `memory_limit_mib` of its cgroups, None without one."""
 
     cpus: tuple[int, ...]
     host_memory_mib: float
@@ -117,22 +117,22 @@ class MachineSize(Struct, frozen=True, kw_only=True):
 
     @property
     def vcpus(self) -> float:
-        """A quota of 1.5 CPUs is a machine of 1.5 vCPUs."""
+        """The vCPUs that this process may use; a quota of 1.5 CPUs makes 1.5 vCPUs."""
         return min(float(len(self.cpus)), self.cpu_quota or math.inf)
 
     @property
     def memory_mib(self) -> float:
-        """The host's, or what the cgroups leave of it."""
+        """The host's memory, or less if a cgroup limits it."""
         return min(self.host_memory_mib, self.memory_limit_mib or math.inf)
 
     @property
     def physical_cores(self) -> float:
-        """Physical cores of the vCPUs: a quota leaves as much of each core as of each hardware thread."""
+        """Physical cores of the vCPUs; a quota reduces cores and hardware threads by the same share."""
         return physical_cores(self.cpus) * self.vcpus / len(self.cpus)
 
 
 def machine_size(proc: Path = PROC) -> MachineSize:
-    """This machine, as far as this process may use it."""
+    """The part of this machine that this process may use."""
     quota, limit = cpu_quota(proc), min((most for most, _ in _memory_limits(proc)), default=math.inf)
     return MachineSize(
         cpus=tuple(allowed_cpus()),
@@ -148,14 +148,14 @@ def allowed_cpus() -> list[int]:
 
 
 def physical_cores(cpus: Iterable[int] | None = None) -> int:
-    """Distinct cores of these CPUs, else of all that the kernel lists."""
+    """The number of distinct cores of these CPUs, by default of all that the kernel lists."""
     every = (int(folder.name.removeprefix("cpu")) for folder in _CPUS.glob("cpu[0-9]*"))
     return len(set(read_cores(every if cpus is None else cpus).values())) or 1
 
 
 def read_cores(cpus: Iterable[int], root: Path = _CPUS) -> dict[int, tuple[str, int]]:
-    """CPU number to physical core (its package and first thread), from sysfs; each CPU its own
-    core where that is silent. (`core_id` may come twice in a package of several dies.)"""
+    """The physical core (its package and first thread) of each CPU, from sysfs; without sysfs each CPU counts
+    as a core. (`core_id` is not unique in a package of several dies.)"""
     cores: dict[int, tuple[str, int]] = {}
     for cpu in cpus:
         topology = root / f"cpu{cpu}" / "topology"
@@ -196,25 +196,26 @@ def cpu_quota(proc: Path = PROC) -> float:
 
 
 def free_memory_bytes(proc: Path = PROC, meminfo: Path = _MEMINFO) -> float:
-    """Memory that may still be allocated: available on the machine, and within the cgroups' limits."""
+    """Bytes that may still be allocated: available on the machine, and within the cgroups' limits."""
     rooms = [most - used for most, used in _memory_limits(proc)]
     rooms += [1024.0 * int(kib) for kib in re.findall(r"MemAvailable:\s+(\d+) kB", text_of(meminfo))]
     return min([total_memory_mib() * _MIB, *rooms])
 
 
 def parse_quota(quota: str, period: str) -> float:
-    """CPUs by cpu.max or cpu.cfs_quota_us and its period: '150000', '100000' -> 1.5; 'max', '-1' -> inf."""
+    """CPUs that a quota and its period in microseconds allow: '150000', '100000' -> 1.5; 'max', '-1' ->
+    inf."""
     return math.inf if quota == "max" or int(quota) <= 0 else int(quota) / int(period or 100_000)
 
 
 def parse_memory_limit(text: str) -> float:
-    """memory.max or memory.limit_in_bytes in bytes; inf where they mean no limit."""
+    """Bytes that memory.max or memory.limit_in_bytes allows; inf for no limit."""
     value = math.inf if text.strip() == "max" else float(text)
     return math.inf if value >= _NO_LIMIT_BYTES else value
 
 
 def _memory_limits(proc: Path) -> list[tuple[float, float]]:
-    """(limit, usage) in bytes of each group that has one."""
+    """(limit, usage) in bytes of each cgroup of this process that has a limit."""
     files = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
     pairs = [
         (text_of(group / limit), text_of(group / usage))
@@ -229,7 +230,7 @@ _INDICATIVE_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile"
 
 
 def describe_machine() -> dict[str, Any]:
-    """CPU, memory, kernel and Python of this machine, and what a container leaves of it; needs no package."""
+    """CPU, memory, kernel and Python of this machine, and a container's limits; needs no package."""
     info = _cpuinfo()
     return {
         "cpu_model": cpu_model(),
@@ -248,7 +249,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def describe_container() -> dict[str, Any]:
-    """The part of the machine that the cgroups around this process leave to it; None: no quota, no limit."""
+    """The CPUs and limits of this process's cgroups; None for no quota or no limit."""
     size = machine_size()
     return {
         "usable_cpus": len(size.cpus),
@@ -258,12 +259,12 @@ def describe_container() -> dict[str, Any]:
 
 
 def instance_type(dmi: Path = _DMI) -> str | None:
-    """The type that an EC2 instance's firmware names (Nitro); None elsewhere."""
+    """The instance type in an EC2 (Nitro) machine's firmware; None elsewhere."""
     return text_of(dmi / "product_name") or None if text_of(dmi / "sys_vendor") == "Amazon EC2" else None
 
 
 def describe_versions(*packages: str) -> dict[str, str]:
-    """Versions of installed packages; what is not installed is left out."""
+    """Versions of those of the packages that are installed."""
     versions = {}
     for package in packages:
         with suppress(metadata.PackageNotFoundError):
@@ -272,16 +273,16 @@ def describe_versions(*packages: str) -> dict[str, str]:
 
 
 def local_cpu() -> Cpu:
-    """This machine's CPU as a record, so that trials of different machines differ."""
+    """This machine's CPU as a record, by which trials of different machines differ."""
     return Cpu(model=cpu_model(), architecture=platform.machine())
 
 
 def cpu_model() -> str:
-    """The CPU's name as the kernel has it."""
+    """The CPU's name as the kernel reports it."""
     return _cpuinfo().get("model name") or platform.processor() or platform.machine()
 
 
 def _cpuinfo() -> dict[str, str]:
-    """The first processor's lines of /proc/cpuinfo; empty on other systems."""
+    """The fields of the first processor in /proc/cpuinfo; empty on other systems."""
     lines = text_of(Path("/proc/cpuinfo")).split("\n\n", 1)[0].splitlines()
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}

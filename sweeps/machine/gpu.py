@@ -1,7 +1,7 @@
-"""The GPUs of this machine by NVML, and one of them sampled while steps are timed.
+"""Reads facts of this machine's GPUs by NVML, and samples a GPU while steps are timed.
 
-`nvidia-ml-py` (imported as pynvml) is optional and needs no torch: a process that plans, or a probe, asks it
-too. What a driver does not report is None."""
+`nvidia-ml-py` (imported as pynvml) is optional and works without torch, so planning and probing use it too.
+Values that a driver does not report are None."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from advisor.domain.gpu_names import slice_profile
 from advisor.errors import MeasuringError
 from advisor.extras import install_hint
 
-NO_NVML = "no_nvml"  # the code of the error where the package or the driver is not installed
+NO_NVML = "no_nvml"  # the code of the error if the package or the driver is not installed
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
 _STATES = {0: "Disabled", 1: "Enabled", None: None}
 
@@ -28,14 +28,14 @@ Facts = dict[str, Any]
 
 
 class Nvml:
-    """The library, with None for what a driver or a device does not report."""
+    """The NVML library, with None for values that a driver or a device does not report."""
 
     def __init__(self) -> None:
-        """`MeasuringError` where the package or the driver is missing, or the driver fails."""
+        """Load the library. Raises `MeasuringError` if the package or the driver is missing or fails."""
         self.library = _loaded()
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """The answer of one of the library's functions."""
+        """The result of a function of the library; None if it fails."""
         try:
             return getattr(self.library, name)(*arguments)
         except self.library.NVMLError:
@@ -47,14 +47,14 @@ class Nvml:
         return [self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
 
     def slices(self, handle: Any) -> list[Any]:
-        """The MIG devices of a GPU."""
+        """NVML handles of the MIG devices of a GPU."""
         count = self.ask("nvmlDeviceGetMaxMigDeviceCount", handle) or 0
         slices = (self.ask("nvmlDeviceGetMigDeviceHandleByIndex", handle, n) for n in range(count))
         return [gpu_slice for gpu_slice in slices if gpu_slice is not None]
 
     def handle_of(self, uuid: str) -> Any:
-        """The NVML handle of the GPU or slice with a UUID as torch (without prefix) or the driver writes
-        it; None where there is none. In a container the only GPU may have another name."""
+        """The NVML handle of the GPU or slice with a UUID in torch's form (without prefix) or the driver's;
+        None if there is none. In a container, where the UUID may differ, the only GPU is taken."""
         for text in (uuid, f"GPU-{uuid}", f"MIG-{uuid}"):
             handle = self.ask("nvmlDeviceGetHandleByUUID", text)
             if handle is not None:
@@ -63,13 +63,13 @@ class Nvml:
         return every[0] if len(every) == 1 else None
 
     def whole_of(self, handle: Any) -> Any:
-        """The GPU that a slice is of; a GPU is its own. Clocks, power and heat are the whole's."""
+        """The handle of the whole GPU, which alone has clocks, power and temperature, of a GPU or slice."""
         if not self.is_slice(handle):
             return handle
         return self.ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle) or handle
 
     def is_slice(self, handle: Any) -> bool:
-        """Whether it is a MIG device."""
+        """Whether the handle is that of a MIG device."""
         return bool(self.ask("nvmlDeviceIsMigDeviceHandle", handle))
 
 
@@ -94,23 +94,23 @@ def _loaded() -> ModuleType:
 
 
 def gpus() -> list[Facts]:
-    """Facts of every GPU of this machine; `MeasuringError` as `Nvml` has it."""
+    """Facts of every GPU of this machine. Raises the errors of `Nvml`."""
     nvml = Nvml()
     return [facts_of(nvml, handle) for handle in nvml.handles() if handle is not None]
 
 
 def gpu_facts(uuid: str) -> Facts | None:
-    """Facts of the GPU (of a slice: of the whole, and `mig` of the slice) with that UUID, as torch
-    or the driver has it; None where NVML cannot be asked."""
-    if (found := _found(uuid)) is None:
+    """Facts of the GPU with a UUID in torch's or the driver's form; for a slice, facts of the whole GPU, and
+    the slice's under `mig`. None if NVML or the GPU is missing."""
+    if (found := _nvml_handle(uuid)) is None:
         return None
     nvml, handle = found
     facts = facts_of(nvml, nvml.whole_of(handle))
     return facts | {"mig": _slice_facts(nvml, handle)} if nvml.is_slice(handle) else facts
 
 
-def _found(uuid: str) -> tuple[Nvml, Any] | None:
-    """NVML and its handle of a GPU or slice; None where NVML, or that GPU, is not here."""
+def _nvml_handle(uuid: str) -> tuple[Nvml, Any] | None:
+    """NVML and the handle of a GPU or slice; None if NVML or the GPU is missing."""
     with suppress(MeasuringError):
         nvml = Nvml()
         if (handle := nvml.handle_of(uuid)) is not None:
@@ -163,7 +163,7 @@ def _slice_facts(nvml: Nvml, handle: Any) -> Facts:
 
 
 def numa_node(slot: str | None, devices: Path = _PCI_DEVICES) -> int | None:
-    """The NUMA node that a PCI device hangs on; None where the machine does not say."""
+    """The NUMA node of a PCI device; None if the machine does not report it."""
     try:
         node = int((devices / str(slot) / "numa_node").read_text())
     except (OSError, ValueError):
@@ -187,7 +187,7 @@ _THROTTLE_REASONS = {
 }
 _MEASURED = ("sm_clock_mhz", "memory_clock_mhz", "power_watts", "temperature_celsius", "utilization_percent")
 
-# Those that drivers before 535, and before 510, have.
+# The second of each pair is for drivers before 535 and before 510.
 _THROTTLE_FUNCTIONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
 _PROCESS_FUNCTIONS = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
 
@@ -195,7 +195,7 @@ Sample = Mapping[str, Any]
 
 
 class ThreadSampler:
-    """Takes samples in a thread of its own between `with` and its end."""
+    """Takes samples in a background thread inside a `with` block."""
 
     def __init__(self, every_seconds: float) -> None:
         self._every_seconds = every_seconds
@@ -215,16 +215,15 @@ class ThreadSampler:
 
 
 class GpuSampler(ThreadSampler):
-    """Samples one GPU; `environment` is what a row keeps of it.
+    """Samples one GPU; `environment` has the summary for a measurement's environment.
 
-    `uuid` is torch's or the driver's; without one there is nothing to sample, and the row says nothing.
-    `group` is the process group that is measured (None: this process's); any other process on the GPU is a
-    neighbour."""
+    `uuid` has torch's or the driver's form; None means that no GPU is used, and the summary is empty. `group`
+    is the measured process group (None: this process's); every other process on the GPU is a neighbour."""
 
     def __init__(
         self, uuid: str | None, group: int | None = None, every_seconds: float = _EVERY_SECONDS
     ) -> None:
-        found = None if uuid is None else _found(uuid)
+        found = None if uuid is None else _nvml_handle(uuid)
         self._device = _Device(*found) if found else None
         self._group = os.getpgrp() if group is None else group
         self._is_needed = uuid is not None
@@ -233,7 +232,7 @@ class GpuSampler(ThreadSampler):
 
     @property
     def environment(self) -> dict[str, Any]:
-        """See `summarised`; `gpu_sampling` is `unavailable` without NVML, absent without a GPU."""
+        """The keys of `summarised`; without NVML only `gpu_sampling`, without a GPU none."""
         if self._samples:
             return summarised(self._samples)
         return {"gpu_sampling": "unavailable"} if self._is_needed else {}
@@ -246,7 +245,7 @@ class GpuSampler(ThreadSampler):
 
 
 class _Device:
-    """One GPU, or a slice of it, as NVML has it at this moment."""
+    """Reads the present state of a GPU or slice by NVML."""
 
     def __init__(self, nvml: Nvml, handle: Any) -> None:
         self._nvml = nvml
@@ -254,12 +253,12 @@ class _Device:
         self._whole = nvml.whole_of(handle)
 
     def utilization_percent(self) -> int | None:
-        """Utilisation of the whole GPU by all processes, over the last sixth of a second to second."""
+        """Utilisation of the whole GPU by all processes over the last 1/6 to 1 second, as NVML defines it."""
         rates = self._nvml.ask("nvmlDeviceGetUtilizationRates", self._whole)
         return rates.gpu if rates else None
 
     def sample(self, group: int) -> Sample:
-        """Clocks, power and heat of the whole GPU; memory and processes of the slice."""
+        """Clocks, power and temperature of the whole GPU; memory and processes of the GPU or slice."""
         ask, library, whole = self._nvml.ask, self._nvml.library, self._whole
         milliwatts = ask("nvmlDeviceGetPowerUsage", whole)
         memory = ask("nvmlDeviceGetMemoryInfo", self._handle)
@@ -273,21 +272,21 @@ class _Device:
             "pcie_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", whole),
             "pcie_width": ask("nvmlDeviceGetCurrPcieLinkWidth", whole),
             "throttle_bits": self._first(_THROTTLE_FUNCTIONS, whole),
-            **_of_processes(self._first(_PROCESS_FUNCTIONS, self._handle), group),
+            **_process_figures(self._first(_PROCESS_FUNCTIONS, self._handle), group),
         }
 
     def _first(self, names: Sequence[str], handle: Any) -> Any:
-        """The answer of the newest of several NVML functions that this driver has."""
+        """The result of the first of several NVML functions that this driver has."""
         answers = (self._nvml.ask(name, handle) for name in names)
         return next((answer for answer in answers if answer is not None), None)
 
 
-def _of_processes(processes: Iterable[Any] | None, group: int) -> dict[str, Any]:
-    """MiB of this group's processes on the GPU, the driver's context among them, and the number of other
-    processes there.
+def _process_figures(processes: Iterable[Any] | None, group: int) -> dict[str, Any]:
+    """GPU memory (MiB) of this group's processes, including the driver's context, and the number of other
+    processes on the GPU.
 
-    A container's process may be hidden from NVML in there, or have the host's number. So a single unknown one
-    may be our own or a neighbour, and neither figure is known; of several unknown ones all but one are
+    In a container NVML may hide processes, or list their ids on the host. A single unknown process may
+    therefore be ours or a neighbour: both figures are None. Of several unknown processes all but one count as
     neighbours."""
     known = list(processes or ())
     mine = [process for process in known if _group_of(process.pid) == group]
@@ -306,10 +305,10 @@ def _group_of(pid: int) -> int | None:
 
 
 def busy_percent(uuid: str) -> int | None:
-    """Percent of time that other processes keep a GPU busy before ours computes on it; None where NVML
-    does not say. The least of several readings: each averages over up to a second
-    (nvmlDeviceGetUtilizationRates), and a trial may have ended just now."""
-    found, until = _found(uuid), time.monotonic() + _AVERAGED_SECONDS
+    """Percent of time that other processes keep a GPU busy before this one computes; None if NVML does not
+    report it. The minimum of several readings, since each averages over up to a second
+    (nvmlDeviceGetUtilizationRates) and may include a trial that has just ended."""
+    found, until = _nvml_handle(uuid), time.monotonic() + _AVERAGED_SECONDS
     device = _Device(*found) if found else None
     least = device.utilization_percent() if device else None
     while device and least and time.monotonic() < until:
@@ -319,7 +318,7 @@ def busy_percent(uuid: str) -> int | None:
 
 
 def gpu_states(group: int | None = None) -> list[Facts]:
-    """The state of every GPU by UUID, of a process group; `MeasuringError` as `Nvml` has it."""
+    """The UUID and present state of every GPU, as seen from a process group. Raises the errors of `Nvml`."""
     nvml, group = Nvml(), os.getpgrp() if group is None else group
     return [
         {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample(group)}
@@ -329,17 +328,17 @@ def gpu_states(group: int | None = None) -> list[Facts]:
 
 
 def summarised(samples: Sequence[Sample]) -> dict[str, Any]:
-    """A summary of at least one sample, for a measurement's environment:
+    """The summary of at least one sample, for a measurement's environment:
 
-    - `gpu_samples`: how many (`count`), and of each clock (MHz), the power (W), the temperature
-      (Celsius) and the utilisation (%) `min`, `mean`, `max`, and the means of the first and the
-      last third (`first_third`, `last_third`), which show whether it held;
+    - `gpu_samples`: their number (`count`), and for clocks (MHz), power (W), temperature (Celsius)
+      and utilisation (%) `min`, `mean`, `max`, and the means of the first and the last third
+      (`first_third`, `last_third`), which show a drift;
     - `gpu_throttle_reasons`: NVML's name of each reason that was active, with its share of samples;
-    - `gpu_other_processes`: how many others computed on the GPU, at most;
-    - `gpu_used_memory_mib`, `gpu_process_memory_mib`: the peaks in all, and of the group's
-      processes with the driver's context.
+    - `gpu_other_processes`: the largest number of other processes on the GPU;
+    - `gpu_used_memory_mib`, `gpu_process_memory_mib`: the peak of all processes, and of the group's
+      processes including the driver's context.
 
-    What was never reported is left out.
+    Values that were never reported are left out.
     """
     figures = {name: _values(samples, name) for name in _MEASURED}
     peaks = {

@@ -1,4 +1,4 @@
-"""The file system and device behind a folder, and the cgroups of this process; only reads."""
+"""Finds the file system and device of a folder, and the cgroups of this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs"})
 
 
 class Mount(Struct, frozen=True):
-    """One line of /proc/self/mountinfo; `device` is MAJOR:MINOR, and `root` of it lies at `point`."""
+    """One line of /proc/self/mountinfo: `root` of the `device` (MAJOR:MINOR) is mounted at `point`."""
 
     device: str
     root: str
@@ -26,12 +26,12 @@ class Mount(Struct, frozen=True):
 
 
 def mounts_here(mountinfo: Path = _MOUNTINFO) -> list[Mount]:
-    """The mounts of this mount namespace; none where the system does not say."""
+    """The mounts of this mount namespace; empty if the system does not list them."""
     return parse_mountinfo(text_of(mountinfo))
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
-    """The mounts in their order; blanks in paths come escaped as \\040."""
+    """The mounts in the text of mountinfo, in order; blanks in paths are escaped there as \\040."""
     mounts = []
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
@@ -43,13 +43,13 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 
 def mount_of(folder: Path, mounts: list[Mount]) -> Mount | None:
-    """The mount that holds a resolved folder: the deepest, and of several there the last."""
+    """The mount of a resolved folder: the deepest one, and the last if several share that mount point."""
     holding = [mount for mount in mounts if folder.is_relative_to(mount.point)]
     return max(reversed(holding), key=lambda mount: len(mount.point.parts), default=None)
 
 
 def describe_disk(folder: Path) -> dict[str, object]:
-    """File system, device and its queue's facts of an existing folder; what is not known is left out."""
+    """Facts of the file system, device and queue of an existing folder; unknown ones are left out."""
     facts: dict[str, object] = {"path": str(folder.resolve())}
     if mount := mount_of(folder.resolve(), mounts_here()):
         facts |= {"mount_point": str(mount.point), "source": mount.source, "file_system": mount.kind}
@@ -74,7 +74,7 @@ def _unescaped(text: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """A file of the kernel's, without blanks around; "" where it cannot be read."""
+    """The content of a kernel file without surrounding blanks; "" if it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -82,11 +82,11 @@ def text_of(path: Path) -> str:
 
 
 def block_device(path: Path, sys_dev: Path = Path("/sys/dev/block")) -> str | None:
-    """MAJOR:MINOR of the whole disk that stores `path`; None for overlays, tmpfs, networks."""
+    """MAJOR:MINOR of the whole disk that stores `path`; None for overlay, tmpfs and network file systems."""
     entry = sys_dev / device_number(path)
     if not entry.exists():
         return None
-    # Throttles sit on whole disks: a partition's parent directory is its disk.
+    # Disk limits apply to whole disks: the parent directory of a partition is its disk.
     disk = entry.resolve().parent if (entry / "partition").exists() else entry
     return (disk / "dev").read_text().strip()
 
@@ -102,14 +102,14 @@ PROC = Path("/proc/self")
 
 
 class UnifiedGroup(Struct, frozen=True):
-    """The own group of version 2: its directory, and that where the hierarchy is mounted."""
+    """This process's cgroup of version 2: its directory, and the hierarchy's mount point."""
 
     directory: Path
     mount_point: Path
 
 
 def v1_groups(proc: Path = PROC) -> dict[str, Path]:
-    """The own group's directory in each version 1 hierarchy that is mounted."""
+    """The directory of this process's cgroup in each mounted hierarchy of version 1, by controller."""
     own, groups = _own_paths(proc), {}
     for mount in _hierarchies(proc, "cgroup"):
         for controller in set(V1_CONTROLLERS) & set(mount.options.split(",")):
@@ -118,14 +118,14 @@ def v1_groups(proc: Path = PROC) -> dict[str, Path]:
 
 
 def v2_group(proc: Path = PROC) -> UnifiedGroup | None:
-    """The own group of version 2; None where that is not mounted."""
+    """This process's cgroup of version 2; None if that hierarchy is not mounted."""
     for mount in _hierarchies(proc, "cgroup2"):
         return UnifiedGroup(_directory_of(mount, _own_paths(proc).get("", "/")), mount.point)
     return None
 
 
 def limiting_groups(controller: str, proc: Path = PROC) -> Iterator[Path]:
-    """The own groups and those above, of which the tightest limit of `controller` holds."""
+    """This process's cgroups for `controller` and their ancestors; the tightest of their limits applies."""
     unified = v2_group(proc)
     own = ([unified.directory] if unified else []) + [
         path for name, path in v1_groups(proc).items() if name == controller
@@ -145,7 +145,7 @@ def _hierarchies(proc: Path, kind: str) -> list[Mount]:
 
 
 def _own_paths(proc: Path) -> dict[str, str]:
-    """/proc/self/cgroup: 'ID:controller,controller:/path', with no controller for version 2."""
+    """The path of this process's cgroup by controller ("" for version 2), from /proc/self/cgroup."""
     paths: dict[str, str] = {}
     with suppress(OSError):  # systems that have no such file
         for line in (proc / "cgroup").read_text().splitlines():
@@ -155,8 +155,8 @@ def _own_paths(proc: Path) -> dict[str, str]:
 
 
 def _directory_of(mount: Mount, path: str) -> Path:
-    """A container may see its own group alone, mounted as if it were the root; then `path` is
-    that of the host, and lies beneath the mount's root or nowhere."""
+    """The directory of a cgroup. A container may see only its cgroup, mounted as the root; then `path` is the
+    host's path, which lies below the mount's root or is not visible."""
     root = "" if mount.root == "/" else mount.root
     inside = path.removeprefix(root) if f"{path}/".startswith(f"{root}/") else path
     nested = mount.point / inside.lstrip("/")

@@ -1,4 +1,4 @@
-"""Processes: whether one runs, when it started, and one that ends with its parent."""
+"""Finds whether a process runs, when it started and what disturbs it; ends processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-# Fields of /proc/PID/stat behind the name (proc(5)): state, and start time in clock ticks.
+# Indices of fields in /proc/PID/stat after the name (proc(5)): state, and start time in clock ticks.
 _STATE, _START_TIME = 0, 19
 _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(number: int = signal.SIGKILL, parent: int | None = None) -> None:
-    """A killed parent must not leave this process running, which nobody waits for: the kernel sends
-    it that signal. `parent` is the parent's process id, where it may have died already."""
+    """Let the kernel send this process a signal when its parent dies. Give `parent`, the parent's process id,
+    if it may have died already: then this process ends at once."""
     if not sys.platform.startswith("linux"):
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
@@ -29,15 +29,15 @@ def end_with_parent(number: int = signal.SIGKILL, parent: int | None = None) -> 
 
 
 def end_group(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """End a session of its own in order, then, after so many seconds, whatever did not listen."""
+    """Send SIGTERM to the process group that `process` leads, and SIGKILL after so many seconds."""
     try:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
     finally:
-        # With a limit: a signal that meets `poll` between its taking a lock and its `try` leaves the lock
-        # taken, and `wait()` would stand for ever.
+        # `wait` needs a limit: a signal that interrupts `poll` between taking its lock and its `try` leaves
+        # the lock taken, and `wait()` would never return.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
@@ -45,7 +45,7 @@ def end_group(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def is_running(pid: int, start_time: str) -> bool:
-    """Whether that very process runs; one that waits to be collected does not."""
+    """Whether the process with this id and start time still runs; a zombie does not."""
     fields = stat_fields(pid)
     if fields:
         return fields[_START_TIME] == start_time and fields[_STATE] not in ("Z", "X")
@@ -59,46 +59,46 @@ def is_running(pid: int, start_time: str) -> bool:
 
 
 def oom_kills(proc: Path = Path("/proc")) -> int:
-    """The processes that the kernel has killed for the machine's memory since boot; 0 where it is silent."""
+    """The number of processes that the kernel has killed for lack of memory since boot; 0 if unknown."""
     with suppress(OSError, ValueError, IndexError):
         return int((proc / "vmstat").read_text().split("oom_kill ")[1].split()[0])
     return 0
 
 
 def killer_text(kills_before: int) -> str:
-    """Who sent SIGKILL, by the kernel's count since then; to be put behind a process's ending."""
+    """The text that says who sent SIGKILL, by the kernel's count since `kills_before`; ends a sentence."""
     if oom_kills() > kills_before:
         return "; the kernel ended processes meanwhile, as the machine's memory was full"
     return "; by somebody: the kernel ended none for memory meanwhile"
 
 
 def start_ticks(pid: int) -> str:
-    """When it started, in clock ticks since boot; empty where that is not known."""
+    """The start time of a process in clock ticks since boot; "" if unknown."""
     fields = stat_fields(pid)
     return fields[_START_TIME] if fields else ""
 
 
 def stat_fields(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the state on (ppid 1, utime 11, start 19); empty if gone."""
+    """Fields of /proc/PID/stat from the state on (ppid 1, utime 11, start 19); empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
 
 
-# Below a tenth of a core, neighbours are the machine's own housekeeping.
+# A load of less than a tenth of a core is housekeeping of the machine.
 _HOUSEKEEPING_CORES = 0.10
 _TOLERATED_SHARE = 0.05
 _BUSY_FIELDS = (0, 1, 2, 5, 6, 7)  # user nice system irq softirq steal
 
 
 class Contention(Struct, frozen=True, kw_only=True):
-    """Cores in use on the trial's CPUs over the measured window, by the trial and by all.
+    """Cores in use on the trial's CPUs over the measured window, by the trial and by all processes.
 
-    `waited_cores` is what its threads waited for a CPU while they were ready to run, as the scheduler counts
-    it (None: it does not), without what the trial's own quota held back; `sibling_cores` is what others used
-    of the other hardware threads of its cores. `at_limit` says that the accelerator or the disk gave all that
-    it gives: nothing lacked."""
+    `waited_cores` is how much the trial's threads waited for a CPU when ready to run, without waits for the
+    trial's quota (None: the scheduler does not count it). `sibling_cores` is other processes' use of the
+    other hardware threads of its cores. `at_limit`: the accelerator or the disk ran at its limit, so that no
+    CPU time was missing."""
 
     own_cores: float
     busy_cores: float
@@ -110,15 +110,15 @@ class Contention(Struct, frozen=True, kw_only=True):
 
     @property
     def other_cores(self) -> float:
-        """What others used; clock ticks finer than the kernel's count for nobody."""
+        """Cores that other processes used; never below 0, which rounding of clock ticks could cause."""
         return max(0.0, self.busy_cores - self.own_cores)
 
     @property
     def interfered(self) -> bool:
-        """Whether others took CPU time that the trial would have used, or half of its cores.
+        """Whether other processes took CPU time from the trial, or hardware threads of its cores.
 
-        Its threads wait for each other, too, and others may use what it leaves idle: they took no more than
-        the smaller of what it waited and what they used."""
+        The trial's threads also wait for each other, and other processes may use CPUs that it leaves idle. So
+        they took at most the smaller of its waits and their use."""
         limit = max(_HOUSEKEEPING_CORES, _TOLERATED_SHARE * self.vcpus)
         if self.at_limit:
             return False
@@ -132,8 +132,8 @@ class Contention(Struct, frozen=True, kw_only=True):
 
 
 def waited_seconds(pids: Iterable[int]) -> float | None:
-    """What the threads of these processes waited for a CPU since they began; None where the kernel does not
-    say (/proc/PID/task/TID/schedstat: ran, waited, both in nanoseconds)."""
+    """Seconds that the threads of these processes have waited for a CPU; None if the kernel does not count
+    them (/proc/PID/task/TID/schedstat: ran, waited, both in nanoseconds)."""
     waited, counted = 0, False
     for pid in pids:
         for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
@@ -144,8 +144,8 @@ def waited_seconds(pids: Iterable[int]) -> float | None:
 
 
 def pressure(folder: Path = Path("/proc/pressure"), ending: str = "") -> dict[str, float]:
-    """Seconds that some task waited for CPU, memory and disk since boot, or since a group (version 2, whose
-    files end in ".pressure") was made; empty where the kernel does not count them."""
+    """Seconds that some task waited for CPU, memory and disk since boot, or since a cgroup of version 2 (with
+    files ending in ".pressure") was made; empty if the kernel does not count them."""
     seconds = {}
     for name in ("cpu", "memory", "io"):
         with suppress(OSError, IndexError, ValueError):
@@ -155,14 +155,14 @@ def pressure(folder: Path = Path("/proc/pressure"), ending: str = "") -> dict[st
 
 
 def busy_share(proc: Path = Path("/proc")) -> float:
-    """The share of the last 10 s in which a task waited for a CPU; by the load where that is not counted."""
+    """The share of the last 10 s in which a task waited for a CPU, estimated from the load if uncounted."""
     with suppress(OSError, IndexError, ValueError):
         return float((proc / "pressure/cpu").read_text().split("avg10=")[1].split()[0]) / 100
     return min(1.0, max(0.0, os.getloadavg()[0] / (os.cpu_count() or 1) - 1))
 
 
 def busy_seconds(cpus: Iterable[int], stat: Path = Path("/proc/stat")) -> float:
-    """Time that the CPUs were not idle since boot, what the hypervisor took included."""
+    """CPU seconds since boot that these CPUs were not idle, including time that the hypervisor took."""
     wanted = {f"cpu{cpu}" for cpu in cpus}
     ticks = os.sysconf("SC_CLK_TCK")
     total = 0

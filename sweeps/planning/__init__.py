@@ -1,1 +1,1 @@
-"""Plans sweeps: the trials, their order, their repeats, and the stored ones that are fresh enough."""
+"""Plans sweeps: the trials, their order and their repeats."""

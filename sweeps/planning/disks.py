@@ -1,4 +1,4 @@
-"""Disk limits as users write them: `slow=20MiB/s`, `slow=20MiB/s,500iops,2ms`, `unlimited`."""
+"""Parses disk limits as users write them: `slow=20MiB/s`, `slow=20MiB/s,500iops,2ms`, `unlimited`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LATENCY = re.compile(r"^\s*([^\s]+?)\s*ms\s*$", re.IGNORECASE)
 
 
 def split_disks(text: str) -> list[str]:
-    """'gp3,slow=20MiB/s,500iops' -> ['gp3', 'slow=20MiB/s,500iops']: a comma also stands
-    before the IOPS and the latency of a named rate."""
+    """The disks of a list: 'gp3,slow=20MiB/s,500iops' -> ['gp3', 'slow=20MiB/s,500iops']. Commas also
+    separate the limits of one disk."""
     pieces: list[str] = []
     for piece in text.split(","):
         if pieces and "=" in pieces[-1] and (_IOPS.match(piece) or _LATENCY.match(piece)):
@@ -27,7 +27,7 @@ def split_disks(text: str) -> list[str]:
 
 
 def parse_named_rate(text: str) -> DiskRate | None:
-    """The disk that a text describes by itself; None where it names a disk type instead."""
+    """The disk whose limits the text gives; None if the text is the name of a disk type."""
     if text.strip().lower() in _UNLIMITED_NAMES:
         return UNLIMITED
     name, equals, rates = text.partition("=")

@@ -1,4 +1,4 @@
-"""The facts of a network that a plan needs, and the stored data that it reads; without torch."""
+"""Facts of a network that a plan needs, and the stored data that it reads; without torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from advisor.models.zoo.networks import Kind, NetworkInfo, is_read_as_photograph
 from advisor.sweeps.trial.child import WorkerEnded, started_worker
 
 _BYTES_PER_VALUE = 8  # word numbers are int64
-# A user's file imports torch, and may run anything: that happens in a process of its own.
+# A user's file imports torch and may run any code, so a separate process describes its network.
 _DESCRIBE = """
 import sys
 from advisor.records import asdict
@@ -31,7 +31,7 @@ raise SystemExit(answer_parent(lambda: {"network": described()}))
 
 
 class PlannedNetwork(Struct, frozen=True, kw_only=True):
-    """`photographs` and `text` say what its input is read from; else batches are made in memory."""
+    """A network and its input: stored `photographs`, a stored `text`, or else batches made in memory."""
 
     info: NetworkInfo
     photographs: bool
@@ -39,12 +39,12 @@ class PlannedNetwork(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> bool:
-        """Whether it reads a text, one word after the other."""
+        """Whether its input is a stored text."""
         return self.info.kind is Kind.TEXT and not self.fingerprint
 
     @property
     def made_data(self) -> DatasetProfile:
-        """A profile of a million rows, for batches that are made in memory."""
+        """The profile, of a million rows, for batches that are made in memory."""
         each = self.info.samples_per_row
         return DatasetProfile(
             name="made-in-memory",
@@ -56,7 +56,7 @@ class PlannedNetwork(Struct, frozen=True, kw_only=True):
         )
 
     def refuse_impossible(self, task: Task, batch_size: int) -> None:
-        """`UsageError` for a task that the network does not have, or too small a batch."""
+        """Raise `UsageError` for a task that the network does not have, or too small a batch."""
         name, tasks = self.info.name, self.info.tasks if self.photographs else _COMPUTED
         if task not in tasks:
             raise UsageError(
@@ -72,19 +72,19 @@ _COMPUTED = (Task.TRAINING, Task.INFERENCE)
 
 
 def network_of_zoo(name: str) -> PlannedNetwork:
-    """A network of the zoo; `UsageError` with near names for an unknown one."""
+    """A network of the zoo. Raises `UsageError` with similar names for an unknown one."""
     info = network_info(name)
     return PlannedNetwork(info=info, photographs=is_read_as_photographs(info))
 
 
 @cache
 def planned_network(reference: str) -> PlannedNetwork:
-    """A network of the zoo, or the own one of `path/to/file.py:build`, tried with two rows.
+    """A network of the zoo, or a user's network `path/to/file.py:build`, which is tried with two rows.
 
-    `UsageError` says in one line what is wrong with the file."""
+    Raises `UsageError` that says in one line what is wrong with the file."""
     if not is_own_code(reference):
         return network_of_zoo(reference)
-    # -P: what lies where the user stands must not take the place of ours.
+    # -P: modules in the current folder must not shadow ours.
     with started_worker([sys.executable, "-P", "-c", _DESCRIBE, reference]) as worker:
         try:
             answer = worker.answer("network", math.inf)
@@ -98,25 +98,25 @@ def planned_network(reference: str) -> PlannedNetwork:
 
 
 class StoredData(Struct, frozen=True):
-    """A data set and the file or folder where it lies (empty: made in memory)."""
+    """A data set, and the path of its file or folder ("": made in memory)."""
 
     profile: DatasetProfile
     path: str = ""
 
 
 class SweepData(Struct, frozen=True, kw_only=True):
-    """The stored data that a sweep may read; None where there is none of the kind."""
+    """The stored images and text that a sweep may read; None if there are none."""
 
     images: StoredData | None = None
     text: StoredData | None = None
 
     @property
     def stored(self) -> tuple[StoredData, ...]:
-        """The data that is read from files."""
+        """The data sets that are read from files."""
         return tuple(entry for entry in (self.images, self.text) if entry)
 
     def of(self, network: PlannedNetwork) -> StoredData:
-        """The data that a network reads; `UsageError` where it is missing."""
+        """The data that a network reads. Raises `UsageError` if it is missing."""
         if not (network.photographs or network.text):
             return StoredData(network.made_data)
         data = self.images if network.photographs else self.text

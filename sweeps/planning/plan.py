@@ -43,18 +43,18 @@ from advisor.sweeps.worker.policy import PREFETCH_FACTOR, gpu_alone_seconds, loa
 
 
 def wanted_runs(trial: Trial) -> int:
-    """The number of runs that the trial is to have."""
+    """The number of runs that a trial should have."""
     return int(trial.plan.get("repeats", 1))
 
 
 def rounds(
     trials: Sequence[Trial], done: Mapping[str, int], runs_of: Callable[[Trial], int] = wanted_runs
 ) -> list[list[Trial]]:
-    """The runs that are left to measure, in rounds: each trial at most once in each. `done` has the runs that
-    stay, by trial_id.
+    """The runs that are left to measure, in rounds with at most one run of each trial. `done` has the number
+    of existing runs, by trial_id.
 
-    Between two runs of a trial lie all the others, in another random order every round (always the same
-    ones), so that a slow drift of the machine shows as a spread of repeats."""
+    Each round has another random order (the same in every sweep). All other trials run between two runs of
+    one trial, so that a slow drift of the machine shows as a spread of repeats."""
     named = [(trial, trial.trial_id) for trial in trials]
     left = {name: runs_of(trial) - done.get(name, 0) for trial, name in named}
     number, all_rounds = 0, []
@@ -69,13 +69,13 @@ def rounds(
 
 
 def runs_made(row: Measurement) -> int:
-    """The good runs of a trial's row, those on another CPU among them."""
+    """The number of good runs in a trial's row, including those on another CPU."""
     return 1 + len(row.repeats) + len([run for run in row.attempts if run["status"] == Status.OK.value])
 
 
 def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
-    """The trial's row after a further run: good runs count, others are kept as attempts. So is a
-    good one on another CPU than the first one's: their spread would be that of two machines."""
+    """The trial's row after a further run: good runs become repeats, others attempts. A good run on another
+    CPU than the first one's is an attempt too, since a spread of repeats must be that of one machine."""
     if row is None:
         return fresh
     if fresh.status is not Status.OK or (row.status is Status.OK and _cpu(row) != _cpu(fresh)):
@@ -90,7 +90,7 @@ def _cpu(row: Measurement) -> str:
 
 
 def by_turns(trials: Sequence[Trial]) -> list[Trial]:
-    """One trial of each accelerator in turn, so that nodes of every kind have work at once."""
+    """The trials with their accelerators in turn, so that nodes of every kind have work at once."""
     queues = defaultdict(list)
     for trial in trials:
         queues[trial.accelerator].append(trial)
@@ -100,17 +100,17 @@ def by_turns(trials: Sequence[Trial]) -> list[Trial]:
 MAX_TRIALS = 10_000
 # Seconds that one step of a workload takes on an emulated GPU.
 StepSeconds = Callable[[Workload, str], float]
-# A GPU's clocks follow its heat and its power cap, which takes up to a minute: that one does not
-# count, and the next one does.
+# A GPU's clocks take up to a minute to settle under heat and power cap: the first minute does not count, the
+# second one does.
 GPU_SECONDS, USUAL_SECONDS = 60.0, 4.0
 _LEAST_MAX_SECONDS = 20.0
-# Of a trial beside its window: start-up, page cache, drained batches, the stages.
+# A trial's time besides its window: start-up, page cache, drained batches, stages.
 _OVERHEAD_SECONDS = 11.0
 _SIXTEEN_BITS = (Precision.AMP, Precision.BF16)
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """The machine that trials share; a CPU quota makes fractions. `cpu` None: unknown nodes."""
+    """The machine that trials share; a CPU quota makes fractions. `cpu` is None for unknown nodes."""
 
     cpus: float
     physical_cores: float
@@ -121,16 +121,16 @@ class Machine(Struct, frozen=True, kw_only=True):
 class SweepRequest(Struct, frozen=True, kw_only=True):
     """A grid of trials.
 
-    Each is measured until the interval of its rate is within `rel_error`, for `measure_seconds` of steady
-    state (None: a minute on a GPU, else 4 s) and for `max_seconds` at most (None: 20 s, or twice the least);
-    or for exactly `iterations` steps. On a GPU a minute or more of a warm trial comes after one that does not
-    count. `repeats` counts the measurements of each. `disk_paths` says where a disk of a type is mounted;
-    data sets were copied there. With a `gpu_count` each GPU has a process with a batch of its own, and vCPUs,
-    memory and disk are of all of them.
+    Each trial runs until its rate is known to `rel_error`, for at least `measure_seconds` of steady state
+    (None: a minute on a GPU, else 4 s) and at most `max_seconds` (None: 20 s, or twice the least); or for
+    exactly `iterations` steps. On a GPU, a warm trial of a minute or more follows a minute that does not
+    count. `repeats` is the number of runs of each trial. `disk_paths` has the mount of a disk by type; data
+    sets were copied there. With a `gpu_count` each GPU has a process and a batch; vCPUs, memory and disk are
+    the total of all processes.
 
-    `memory_formats` and `stacks` are of networks that are computed, here or on a GPU. Without
-    `memory_formats`, images on a GPU are measured in both where 16 bits make the difference large: tensor
-    cores take channels last."""
+    `memory_formats` and `stacks` apply to networks that are computed, on the CPU or a GPU. Without
+    `memory_formats`, networks for images run in both formats on a GPU in 16 bits, where the difference is
+    large because tensor cores take channels last."""
 
     networks: tuple[str, ...]
     tasks: tuple[Task, ...]
@@ -163,13 +163,13 @@ def plan_trials(
     step_seconds: StepSeconds,
     describe: Callable[[str], PlannedNetwork] = network_of_zoo,
 ) -> list[Trial]:
-    """Exactly one trial for each cell of each grid, cells that occur twice once.
+    """One trial for each distinct cell of the grids.
 
-    They come in a random order that is always the same, so that a slow drift of the machine spoils no one
-    resource. Raises `UsageError` for what cannot be held on the machine, and for more than 10,000 trials."""
+    The order is random but always the same, so that a slow drift of the machine does not affect one resource
+    alone. Raises `UsageError` if the machine is too small, or for more than 10,000 trials."""
     trials: dict[str, Trial] = {}
     for request in requests:
-        _refuse_silly_size(request)
+        _refuse_bad_size(request)
         _refuse_impossible(request, machine)
         for trial in _grid(request, machine, step_seconds, describe):
             trials.setdefault(trial.trial_id, trial)
@@ -186,7 +186,7 @@ def _grid(
         network = describe(name)
         network.refuse_impossible(task, batch_size)
         stored = request.data.of(network)
-        # Preprocessing ends where an accelerator would begin: none is asked, none emulated.
+        # Preprocessing ends before the accelerator: none is used or emulated.
         accelerator = ON_CPU if task is Task.PREPROCESSING else request.accelerator
         processes = 1 if task is Task.PREPROCESSING else request.gpu_count
         plain = Workload(
@@ -213,7 +213,7 @@ def _grid(
 
 
 def _workloads(request: SweepRequest, network: PlannedNetwork, plain: Workload) -> list[Workload]:
-    """One for each memory format and stack that means something for what is computed."""
+    """The workload in each memory format and stack that affects its computation."""
     if plain.task is Task.PREPROCESSING or request.accelerator.is_emulated:
         return [plain]
     both = request.accelerator.is_gpu and request.precision in _SIXTEEN_BITS
@@ -241,9 +241,9 @@ def _plan(
     cache: CacheState,
     task: Task,
 ) -> dict[str, Any]:
-    """The settings of the measuring. Usual values are left out: they would change trial ids."""
+    """The settings of the measurement. Usual values are left out, so that trial ids do not change."""
     least = request.measure_seconds or (GPU_SECONDS if accelerator.is_gpu else USUAL_SECONDS)
-    # A cold epoch is read once: nothing of it goes before what counts.
+    # A cold epoch is read only once, so it has no steps to spare for warming up.
     heats = accelerator.is_gpu and least >= GPU_SECONDS and cache is CacheState.WARM
     unusual = {
         "warmup_seconds": (GPU_SECONDS if heats else 0.0, 0.0),
@@ -270,7 +270,7 @@ def _plan(
 
 
 def usual_seconds(*trials: Trial) -> float:
-    """About how long one run of such trials takes (the mean), before any was measured."""
+    """The mean seconds that one run of such trials takes, estimated before any was measured."""
     windows = [
         trial.plan.get("warmup_seconds", 0.0)
         + trial.plan.get("measure_seconds", USUAL_SECONDS)
@@ -280,7 +280,7 @@ def usual_seconds(*trials: Trial) -> float:
     return float(_OVERHEAD_SECONDS + fmean(windows or [USUAL_SECONDS]))
 
 
-def _refuse_silly_size(request: SweepRequest) -> None:
+def _refuse_bad_size(request: SweepRequest) -> None:
     axes = ("networks", "tasks", "batch_sizes", "vcpus", "memory_mib", "disks", "caches")
     count = math.prod(len(getattr(request, axis)) for axis in axes)
     if not count:

@@ -1,1 +1,1 @@
-"""Watching sweeps: where one stands, its log, its metrics, and what others see in the store."""
+"""Watches sweeps: their progress, log, metrics, and their state in the shared store."""

@@ -1,8 +1,7 @@
-"""The log of sweeps: one JSON object a line, in a file of bounded size that drivers share; read as a story.
+"""Writes the log of sweeps, JSON lines in a file of bounded size that drivers share; reads a trial's story.
 
-Through the standard library's logging: it has the levels, handlers and rotation that this needs, every other
-library's warnings come the same way, and structlog would add a dependency to a worker that has to run on a
-bare GPU machine."""
+The standard library's logging has the levels, handlers and rotation that this needs, and carries other
+libraries' warnings. structlog would be one more dependency of a worker that runs on bare GPU machines."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ _PHRASES = {
 
 
 def log_lines(path: Path) -> Iterator[Line]:
-    """The lines of a log and its rotated files, oldest first, without torn ones."""
+    """The lines of a log and its rotated files, oldest first, without incomplete ones."""
     for number in range(OLDER_FILES, -1, -1):
         file = path.with_name(f"{path.name}.{number}") if number else path
         try:
@@ -64,13 +63,13 @@ def log_lines(path: Path) -> Iterator[Line]:
 
 
 def story_of(lines: Iterable[Line], trial_id: str) -> list[Line]:
-    """The lines of the trial with this id, or the one whose id begins so, in order."""
+    """The log lines of the trials whose id begins with `trial_id`, in order."""
     mine = [line for line in lines if str(line.get("trial_id", "")).startswith(trial_id)]
     return sorted(mine, key=lambda line: str(line["time"]))
 
 
 def row_story(row: Measurement) -> list[Line]:
-    """The story as the stored row has it: without moments but those that a row keeps."""
+    """The story in a stored row, with only the times that a row keeps."""
     trial_id = row.trial.trial_id
     runs = [
         {
@@ -99,7 +98,7 @@ def row_story(row: Measurement) -> list[Line]:
 
 
 def story_text(story: Iterable[Line], *, of_many: bool = False) -> list[str]:
-    """A line an event: when, seconds since the first, what, facts; `of_many`: which trial."""
+    """One line for each event: time, seconds since the first, phrase and facts; `of_many` adds the trial."""
     lines, first = [], None
     for line in story:
         moment = moment_of(str(line.get("time", "")))
@@ -129,7 +128,7 @@ OLDER_FILES = 4
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line: time (UTC), level, event, trial_id, node, pid, and the facts."""
+    """Formats a log record as one JSON line: time (UTC), level, event, trial_id, node, pid, and the facts."""
 
     def format(self, record: logging.LogRecord) -> str:
         """'{"time": "2026-11-21T13:40:01.123Z", "level": "info", "event": "stored", ...}'."""
@@ -149,7 +148,7 @@ class JsonLines(logging.Formatter):
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON, without secrets; a number that JSON lacks is null."""
+    """The value as JSON without secrets; NaN and infinity become null."""
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -160,19 +159,19 @@ def _plain(value: Any) -> Any:
 
 
 class SharedFile(RotatingFileHandler):
-    """A rotating file that several drivers append to: each looks whether another one has turned it, and only
-    one turns it at a time. A log that cannot be written is reported once; the sweep goes on."""
+    """A rotating file that several drivers append to. A lock lets one driver rotate at a time, and each
+    checks whether another one has. A log that cannot be written is reported once; the sweep goes on."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES, older: int = OLDER_FILES) -> None:
         super().__init__(path, maxBytes=most_bytes, backupCount=older, encoding="utf-8")
-        # What is no file (/dev/null) is never turned, and has no place for a lock beside it.
+        # A device (/dev/null) is never rotated, and its folder is no place for a lock file.
         is_file = Path(self.baseFilename).is_file()
         self._lock_path = f"{self.baseFilename}.lock" if is_file else os.devnull
         self._reported = False
         self.setFormatter(JsonLines())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append the record's line, under a lock that all drivers of this file take."""
+        """Append the record's line under the lock that all drivers of this file share."""
         try:
             descriptor = os.open(self._lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
         except OSError:
@@ -188,25 +187,25 @@ class SharedFile(RotatingFileHandler):
             os.close(descriptor)
 
     def handleError(self, _record: logging.LogRecord) -> None:
-        """Tell the first trouble, and leave out what cannot be written."""
+        """Print the first error as a warning; a record that cannot be written is dropped."""
         if not self._reported:
             self._reported = True
             trouble = sys.exc_info()[1]
             print_warning(f"the log {self.baseFilename} cannot be written ({trouble})")
 
     def _follow(self) -> None:
-        """Write into the file that has the name now."""
+        """Close the file if another driver has rotated it; the next record opens the new one."""
         if self.stream is None:
             return
         with suppress(OSError):
             if os.path.samestat(Path(self.baseFilename).stat(), os.fstat(self.stream.fileno())):
                 return
         self.stream.close()
-        self.stream = None  # opened by the record that comes
+        self.stream = None  # the next record opens the file
 
 
 def print_warning(text: str) -> None:
-    """On stderr, as logging does where nobody has asked for anything else."""
+    """Print a warning to stderr, as logging does by default."""
     if logging.lastResort:
         logging.lastResort.handle(
             logging.makeLogRecord({"msg": text, "levelno": logging.WARNING, "levelname": "WARNING"})
@@ -215,7 +214,7 @@ def print_warning(text: str) -> None:
 
 @contextmanager
 def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
-    """Logs events and warnings to this file too; `DataError` if it cannot be opened."""
+    """Log events and warnings to a file too, inside the block. Raises `DataError` if it cannot be opened."""
     with system_errors(DataError, f"cannot write the log '{path}'", hint="name another place: --log-file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         handler = SharedFile(path)
@@ -227,7 +226,7 @@ def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
 
 
 _HIDDEN = "***"
-# scheme://user:PASSWORD@host; a password may hold anything but a blank, so the last @ counts.
+# scheme://user:PASSWORD@host; a password may have any character but a blank, so the last @ ends it.
 _IN_URLS = re.compile(r"(?P<before>[a-zA-Z][\w+.-]*://[^\s:/@]*:)[^\s]*@")
 # password=PASSWORD, PGPASSWORD='..', ?password=..&..; words of messages ("password failed") stay.
 _NAMED = re.compile(
@@ -237,5 +236,5 @@ _NAMED = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """The text with every password of a URL or setting as '***'."""
+    """The text with '***' for every password in a URL or setting."""
     return _NAMED.sub(rf"\g<before>{_HIDDEN}", _IN_URLS.sub(rf"\g<before>{_HIDDEN}@", text))

@@ -1,4 +1,4 @@
-"""The state of sweeps as the shared store shows it to onlookers: counts, leases, pace."""
+"""The state of sweeps in the shared store, for other processes: counts, leases, pace."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ _FEWEST = 3
 
 
 class Readable(Protocol):
-    """The part of a store that onlookers read."""
+    """The part of a store that other processes read."""
 
     @property
     def name(self) -> str:
         """The store's name in messages."""
 
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
-        """See `MeasurementStore`."""
+        """Summaries of these trials (by default all) that have a row, by trial_id."""
 
     def running(self) -> dict[str, Held]:
         """The leases in force."""
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """The rate at which trials were begun lately: `trials` of them in so many seconds."""
+    """The rate at which trials began lately: `trials` of them in `seconds`."""
 
     trials: int
     seconds: float
 
     @property
     def seconds_a_trial(self) -> float:
-        """Seconds a trial, of all drivers together."""
+        """Mean seconds between the starts of two trials, over all drivers."""
         return self.seconds / (self.trials - 1)
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """The store at one moment. `total` and `left` are of the described sweep, or of all that is
-    stored, running, or `submitted` and not begun. `pace` is None where too little is known."""
+    """The state of a store at one moment. `total` and `left` count the given trials, or else all that are
+    stored, running, or `submitted` and not begun. `pace` is None if too few trials have begun."""
 
     at: datetime
     database: str
@@ -58,22 +58,22 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def left(self) -> int:
-        """Trials without a row; those that are running or submitted now are among them."""
+        """The number of trials without a row, including running and submitted ones."""
         return self.total - sum(self.counts.values())
 
     @property
     def is_over(self) -> bool:
-        """Nothing is left, and nobody works."""
+        """Whether no trial is left, running or submitted."""
         return not self.left and self.is_idle
 
     @property
     def is_idle(self) -> bool:
-        """Nobody has a trial in hand."""
+        """Whether no trial is running or submitted."""
         return not (self.running or self.submitted)
 
     @property
     def expected_end(self) -> datetime | None:
-        """By the pace; None where that is not known, or nobody works."""
+        """The expected end at the present pace; None without a pace, or if no trial runs."""
         if self.pace is None or not self.running or not self.left:
             return None
         try:
@@ -85,8 +85,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 def look_at(
     store: Readable, trial_ids: Collection[str] | None = None, damaged: Collection[str] = frozenset()
 ) -> Snapshot:
-    """The state of trials (None: all), read only; `damaged` rows count as none."""
-    held = store.running()  # first: what is stored meanwhile counts as done, and not as neither
+    """The state of these trials (None: all); `damaged` rows do not count."""
+    held = store.running()  # read first: a trial that is stored meanwhile still counts as done
     result = store.summaries(trial_ids)
     rows = {name: row for name, row in result.items() if name not in damaged}
     # A trial that has a row and a lease (a repeat, a retry) is counted by its row.
@@ -105,7 +105,7 @@ def look_at(
 
 
 def pace_of(started_at: Iterable[str]) -> Pace | None:
-    """The pace of trials since the last break, a gap longer than any trial."""
+    """The pace of trials since the last gap that is longer than any trial."""
     moments = sorted(filter(None, map(moment_of, started_at)))[-_LATEST:]
     breaks = [n for n, (a, b) in enumerate(pairwise(moments), 1) if (b - a).total_seconds() > TIMEOUT_SECONDS]
     since = moments[breaks[-1] if breaks else 0 :]

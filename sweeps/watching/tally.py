@@ -1,4 +1,4 @@
-"""The progress of a sweep, from its runner and its events: counts, time, cost; also served as metrics."""
+"""Counts the progress of a sweep from its runner and its events: trials, time, cost; serves it as metrics."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def served(registry: CollectorRegistry, port: int, host: str = "127.0.0.1") -> Iterator[int]:
-    """`http://HOST:PORT/metrics` meanwhile; port 0 takes a free one, which is yielded.
+    """Serve `http://HOST:PORT/metrics` inside the block; yields the port, a free one for port 0.
 
-    `MeasuringError` where the port is taken."""
+    Raises `MeasuringError` if the port is taken."""
     try:
         server, thread = start_http_server(port, host, registry)
     except (OSError, OverflowError) as error:
@@ -50,10 +50,10 @@ def served(registry: CollectorRegistry, port: int, host: str = "127.0.0.1") -> I
 
 
 class TextFile:
-    """The metrics in a file, written whole; a failed write is logged once and ends nothing."""
+    """A file with the metrics, replaced atomically; a failed write is logged once, and the sweep goes on."""
 
     def __init__(self, path: Path, registry: CollectorRegistry) -> None:
-        # A link keeps pointing; what is no regular file (/dev/null) must not be replaced by one.
+        # A link stays a link; a device (/dev/null) must not be replaced by a file.
         self._path, self._registry, self._reported = path.resolve(), registry, False
         if self._path.exists() and not self._path.is_file():
             raise DataError(f"'{path}' is no file", hint="name another place: --metrics-file")
@@ -61,7 +61,7 @@ class TextFile:
             self._write()
 
     def update(self) -> None:
-        """Write what the metrics are now."""
+        """Write the present metrics."""
         try:
             self._write()
         except OSError as error:
@@ -70,7 +70,7 @@ class TextFile:
                 emit("metrics_file_failed", level=WARNING, reason=str(error))
 
     def _write(self) -> None:
-        # Each thread has a part of its own: the runner's and that of the heartbeat write.
+        # Safe from both threads, the runner's and the heartbeat's: each writes a separate temporary file.
         write_to_textfile(str(self._path), self._registry)
 
 
@@ -79,18 +79,18 @@ _Family = _Counter | _Gauge
 
 
 def sweep_registry(progress: Callable[[], SweepProgress]) -> CollectorRegistry:
-    """A registry of this sweep alone: it asks where the sweep stands at every scrape."""
+    """A registry of this sweep's metrics only, which reads the sweep's progress at every scrape."""
     registry = CollectorRegistry()
-    registry.register(_OfSweep(progress))
+    registry.register(_SweepCollector(progress))
     return registry
 
 
-class _OfSweep(Collector):
+class _SweepCollector(Collector):
     def __init__(self, progress: Callable[[], SweepProgress]) -> None:
         self._progress = progress
 
     def collect(self) -> Iterator[Metric]:
-        """Every label is there from the beginning, so that rates have a start."""
+        """The metrics now; every label exists from the beginning, so that rates can be computed."""
         now = self._progress()
         ended = {status.value: now.counts.get(status, 0) for status in Status}
         renewals = {outcome: now.heartbeats.get(outcome, 0) for outcome in ("ok", "failed")}
@@ -126,8 +126,8 @@ _ENDED_ELSEWHERE = ("not_stored", "kept_in_file")
 
 
 class Running(Struct, kw_only=True):
-    """A trial that is being measured, and on which node (`HERE` is this machine, "" none yet); `since` is a
-    moment of the tally's clock."""
+    """A trial that is being measured, and its node (`HERE`: this machine, "": none yet). `since` is the time
+    of its start by the tally's clock."""
 
     trial_id: str
     name: str
@@ -138,7 +138,8 @@ class Running(Struct, kw_only=True):
 
 
 class SweepProgress(Struct, frozen=True, kw_only=True):
-    """The progress of a sweep. `rest_seconds` is expected, by `basis`; dollars are None without a price."""
+    """A sweep's progress. `rest_seconds` is an estimate, explained in `basis`; dollars are None without a
+    price."""
 
     total: int
     skipped: int
@@ -157,12 +158,12 @@ class SweepProgress(Struct, frozen=True, kw_only=True):
 
     @property
     def done(self) -> int:
-        """Runs that have ended here, however they ended."""
+        """The number of runs that this driver has ended, with any status."""
         return sum(self.counts.values())
 
 
 class Tally:
-    """Keeps count: written by the runner's threads, read by a display's."""
+    """Counts a sweep's progress; the runner's threads write it, a display's thread reads it."""
 
     def __init__(
         self,
@@ -185,7 +186,7 @@ class Tally:
         self._usual = usual_seconds()
 
     def follow(self, progress: Progress) -> None:
-        """Progress of `run_sweep`; several sweeps after one another (batches) add up."""
+        """Take in progress of `run_sweep`; consecutive sweeps (batches) add up."""
         with self._lock:
             if progress.done < self._done:
                 self._before += self._done
@@ -197,7 +198,7 @@ class Tally:
                 self._end(progress.measurement)
 
     def note(self, event: Event) -> None:
-        """An event of `advisor.sweeps.events`."""
+        """Take in an event of `advisor.sweeps.events`."""
         with self._lock:
             begun = self._running.get(event.trial_id)
             if event.event in ("placed", "attempt_began") and begun:
@@ -221,7 +222,7 @@ class Tally:
         with self._lock:
             now = self._clock()
             left = max(0, self._total - self._before - self._done)
-            rest, basis = self._expected(left, now)
+            rest, basis = self._time_left(left, now)
             elapsed, price = now - self._begun, self._usd_per_hour
             return SweepProgress(
                 total=self._total,
@@ -249,7 +250,7 @@ class Tally:
         name, now = trial_name(trial), self._clock()
         begun = Running(trial_id=trial.trial_id, name=name, where=self._where, since=now)
         if not (self._running or self._before + self._done):
-            # Making data and starting Ray are no part of the pace.
+            # The pace does not include making data and starting Ray.
             self._first_start = self._last_end = begun.since
         self._running[trial.trial_id] = begun
         self._usual = usual_seconds(trial)
@@ -261,8 +262,8 @@ class Tally:
         self._attempts += 1 + len(measurement.attempts)
         self._trial_seconds += self._last_end - begun.since if begun else 0.0
 
-    def _expected(self, left: int, now: float) -> tuple[float, str]:
-        """Seconds until all is done, and by what: the pace of the trials that have ended."""
+    def _time_left(self, left: int, now: float) -> tuple[float, str]:
+        """Seconds until all trials have ended, and the text that explains the estimate."""
         done = self._before + self._done
         took = self._last_end - self._first_start
         if not (done and took > 0):
