@@ -1,7 +1,7 @@
-"""Two minutes of one network on the machine at hand, as a document: docs/how-to/measuring.md.
+"""Measures one network on this machine for two minutes (docs/how-to/measuring.md).
 
-In a notebook: `from advisor.sweeps.measure import measure_network`. Needs torch and NumPy; torchvision for
-the networks that come from it, torchvision and Pillow for `data`."""
+In a notebook: `from advisor.sweeps.measure import measure_network`. It needs torch and NumPy, torchvision for
+networks from there, torchvision and Pillow for `data`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def measure_network(
 ) -> dict[str, Any]:
     """The document `advisor.anchor/1` of a network of the zoo, or of `path/to/file.py:build`.
 
-    On `device` (default: CUDA where torch sees one, else the CPU). `data` is a folder of JPEG files for
-    networks that take images. With `batches` each task runs at its batch size alone, as another process did
-    before; without `profile` there is no table of operations. `keep` gets the document as it is after each
-    run. Raises `UsageError` for what cannot be asked, `MeasuringError` where torch or the device is missing,
-    or nothing could be measured."""
+    `device` is by default CUDA if torch sees one, else the CPU. `data` is a folder of JPEG files for networks
+    that take images. `batches` fixes the batch size of each task, to repeat another process's runs; without
+    `profile` there is no table of operations. `keep` gets the present document after each run. Raises
+    `UsageError` for wrong arguments, `MeasuringError` if torch or the device is missing, or nothing could be
+    measured."""
     load_torch()
     from advisor.sweeps.measure.network import measure, open_session
 

@@ -17,7 +17,7 @@ from advisor.sweeps.trial.child import answer_parent, send_to_parent
 
 
 def main() -> None:
-    """Measure, and report; what goes wrong is a line too."""
+    """Measure the job, and send results or the error to the parent."""
     job = json.loads(sys.argv[1])
     answer_parent(lambda: {"anchor": _measured(job)})
 

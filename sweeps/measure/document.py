@@ -1,4 +1,4 @@
-"""An anchor's document, assembled from what was measured or recorded in a training script: without torch."""
+"""Builds an anchor's document from runs, or from the recorded steps of a training script; without torch."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from advisor.sweeps.machine.environment import describe_machine, describe_versio
 from advisor.sweeps.quality.issues import refusal_in
 from advisor.sweeps.quality.rates import count_warmup_steps
 
-# Of a loop, fewer steps say nothing.
+# Fewer steps of a loop say nothing about its pace.
 FEWEST_STEPS = 4
 _SCHEMAS = (STEPS_SCHEMA, "advisor.steps/1")
 
 
 class RecordedSteps(Struct):
-    """Rows are [seconds waited for the loader, seconds, samples], of all epochs in order.
+    """The steps of a training script: `rows` of [seconds waited for the loader, seconds, samples].
 
-    `epochs` have their first row's number, the seconds between the epoch before and this one, and those until
-    its first batch came (part of its first row); `facts` are of torch and the device."""
+    Each of the `epochs` has the number of its first row, the seconds since the previous epoch, and the
+    seconds until its first batch (part of its first row). `facts` are about torch and the device."""
 
     rows: list[list[float]] = field(default_factory=list)
     epochs: list[dict[str, Any]] = field(default_factory=list)
@@ -37,20 +37,20 @@ class RecordedSteps(Struct):
 
     @property
     def period(self) -> int:
-        """Loader processes, whose rounds show in the steps."""
+        """The number of loader processes, by which step times may be periodic."""
         return max(1, self.facts.get("loader_workers") or 1)
 
     @property
     def warmup(self) -> int:
-        """The number of rows that do not count: the first one allocates and chooses algorithms."""
+        """The number of warm-up rows, at least the first, in which torch allocates and chooses algorithms."""
         seconds = [seconds for _, seconds, _ in self.rows]
         return max(1, count_warmup_steps(seconds, self.period, cold=True))
 
 
 def read_steps(path: Path) -> RecordedSteps:
-    """The steps in the file, also where its script was killed in the middle of a line.
+    """The steps in a file, up to a line that was cut when its script was killed.
 
-    `MeasuringError` where another version of the hook wrote it."""
+    Raises `MeasuringError` if another version of the hook wrote the file."""
     result = RecordedSteps()
     for line in path.read_text().splitlines():
         try:
@@ -71,7 +71,7 @@ def read_steps(path: Path) -> RecordedSteps:
 
 
 def gpu_uuid(path: Path) -> str | None:
-    """The UUID of the script's GPU while its file grows: '' for none, None if unknown yet."""
+    """The UUID of the script's GPU, read from its growing file: '' for no GPU, None if not yet known."""
     file = path if path.exists() else unfinished(path)
     try:
         with file.open() as lines:
@@ -85,7 +85,7 @@ SCHEMA = "advisor.anchor/1"
 COMPUTED = (Task.INFERENCE, Task.TRAINING)
 SYNTHETIC, LOADER = "synthetic", "loader"
 _VERSIONS = ("torch", "torchvision", "numpy", "Pillow", "timm")
-# A rate so much below the best one is slower, not noise.
+# A rate below this share of the best one is slower, not noise.
 _SLOWER = 0.97
 
 Run = dict[str, Any]
@@ -100,8 +100,8 @@ def document(
     warnings: Sequence[str],
     **more: Any,
 ) -> dict[str, Any]:
-    """The document, with this machine's facts; `more` are the optional parts."""
-    # Why no answer will use some of the runs, each reason once.
+    """The document `advisor.anchor/1` with this machine's facts; `more` are optional parts."""
+    # The reasons, each once, why no answer will use some of the runs.
     reasons = dict.fromkeys(refusal_in(run.get("gpu_state", {})) for run in runs)
     return {
         "schema": SCHEMA,
@@ -117,17 +117,17 @@ def document(
 
 
 def measured_runs(runs: Sequence[Run]) -> list[Run]:
-    """Those that have a rate."""
+    """The runs that have a rate."""
     return [run for run in runs if run["samples_per_second"] is not None]
 
 
 def best_run(runs: Sequence[Run]) -> Run | None:
-    """The one with the highest rate; None where none has one."""
+    """The run with the highest rate; None if no run has a rate."""
     return max(measured_runs(runs), key=lambda run: run["samples_per_second"], default=None)
 
 
 def best_batches(runs: Sequence[Run]) -> dict[str, int]:
-    """By task, the batch size of the network's best run."""
+    """The batch size of the network's best run, by task."""
     synthetic = [run for run in runs if run["input"] == SYNTHETIC]
     tasks = dict.fromkeys(run["task"] for run in synthetic)
     best = {task: best_run([run for run in synthetic if run["task"] == task]) for task in tasks}
@@ -135,7 +135,7 @@ def best_batches(runs: Sequence[Run]) -> dict[str, int]:
 
 
 def add_runs(document: dict[str, Any], again: Mapping[str, Any]) -> None:
-    """To a document, the runs of another process on the same machine."""
+    """Add the runs of another process on the same machine to a document."""
     number = 1 + max(run["process"] for run in document["runs"])
     document["runs"] += [run | {"process": number} for run in again["runs"]]
     document["seconds"] += again["seconds"]
@@ -143,8 +143,8 @@ def add_runs(document: dict[str, Any], again: Mapping[str, Any]) -> None:
 
 
 def goes_on(runs: Sequence[Run], seconds_left: float, least_steps: int) -> bool:
-    """Whether the next batch, twice as large, is worth a try: rates still rise, memory has not
-    ended, and its fewest steps fit into the time that is left (a step may take twice as long)."""
+    """Whether to try the next batch, twice as large: rates still rise, memory sufficed, and `least_steps`
+    steps of twice the duration fit into the remaining time."""
     if not runs:
         return True
     last = runs[-1]
@@ -156,9 +156,9 @@ def goes_on(runs: Sequence[Run], seconds_left: float, least_steps: int) -> bool:
     return 2 * mean_step_seconds(last["step_seconds"]) * (least_steps + 1) <= seconds_left
 
 
-# Fewer say little of how the loop goes on.
+# Fewer steps bring a warning.
 _ENOUGH_STEPS = 20
-# Rates are exact over all steps; of the raw ones the last so many are kept.
+# Rates use all steps, but a document keeps only so many of the last step times.
 _KEPT_STEPS = 2000
 
 
@@ -170,8 +170,8 @@ def anchor_of_script(
     what: Mapping[str, Any] = {},
     ran: Mapping[str, Any] = {},
 ) -> dict[str, Any]:
-    """The document of a loop that was recorded once or more; `MeasuringError` for too few steps.
-    A loop that knows more of itself says so: `what` it is, and how it `ran` (task, precision)."""
+    """The document of a training loop that was recorded once or more. Raises `MeasuringError` for too few
+    steps. `what` and `ran` add known facts: about the network, and about its runs (task, precision)."""
     warnings = list(warnings)
     runs = [{"process": n, **_run(run, warnings), **ran} for n, run in enumerate(recorded)]
     facts = recorded[0].facts

@@ -1,4 +1,4 @@
-"""Measures one network within some minutes: batches, loader, operations. Needs torch."""
+"""Measures one network for some minutes: batch sizes, loader, operations. Needs torch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 
 class AnchorSession(Struct):
-    """Settings of a session; `ends_at` is time.monotonic(), `keep` gets each run's document."""
+    """Settings and results of a session. `ends_at` is by time.monotonic(); `keep` gets each run's
+    document."""
 
     network: Runnable
     device: str
@@ -62,15 +63,15 @@ class AnchorSession(Struct):
 
     @property
     def seconds_left(self) -> float:
-        """Until nothing new is begun."""
+        """Seconds until the session begins nothing new."""
         return self.ends_at - time.monotonic()
 
     def sampler(self) -> GpuSampler:
-        """The sampler that watches the GPU while steps are timed."""
+        """A sampler of the GPU for the time in which steps are measured."""
         return GpuSampler(gpu_uuid() if self.device == "cuda" else None)
 
     def bare_run(self, task: Task, source: str, batch_size: int) -> Run:
-        """A run on batches from `source` in which nothing was measured."""
+        """A run on batches from `source` without results yet."""
         return {
             "task": task.value,
             "precision": self.precision.value,
@@ -88,7 +89,7 @@ class AnchorSession(Struct):
     def run_of(
         self, task: Task, source: str, size: int, steps: Sequence[float], sampler: GpuSampler, period: int = 1
     ) -> Run:
-        """The run of steps on batches from `source`; its rate is in the network's samples."""
+        """The run with these steps on batches from `source`; its rate is in the network's samples."""
         samples, memory = size * self.network.info.samples_per_row, peaks(self.device)
         warmup = count_warmup_steps(steps, period)
         counted = list(steps[warmup:])
@@ -103,13 +104,13 @@ class AnchorSession(Struct):
         }
 
     def add(self, run: Run) -> None:
-        """One more run."""
+        """Add a run, and pass the document on if it has a rate."""
         self.runs.append(run)
         if run["samples_per_second"] is not None:
             self.keep(self.document())
 
     def document(self, **more: Any) -> dict[str, Any]:
-        """The document of everything measured so far."""
+        """The document of the results so far."""
         info = self.network.info
         return document(
             what={
@@ -131,8 +132,8 @@ class AnchorSession(Struct):
 
 
 def device_facts(device: str) -> dict[str, Any]:
-    """Facts of the device and its load by others; read first, since a GPU that has failed reports
-    nothing, and one that has just computed looks busy."""
+    """Facts of the device, and its load from other processes. Read them first: a failed GPU reports nothing,
+    and one that has just computed looks busy."""
     facts = {"kind": device, "gpu": None, **torch_facts(device)}
     busy = busy_percent(gpu_uuid()) if device == "cuda" else None
     return facts if busy is None else facts | {"gpu_utilization_before_percent": busy}
@@ -144,10 +145,10 @@ _LEAST_STEPS = 4
 def measure_with_loader(
     session: AnchorSession, runner: StepRunner, task: Task, batch_size: int, seconds: float
 ) -> None:
-    """Adds the run with the loader, and the rate of the loader alone (`host`), in `seconds`.
+    """Add the run with the loader, and the rate of the loader alone (`host`), in `seconds`.
 
-    Files that the machine has just read come from its page cache: the disk is not measured. Raises
-    `UsageError` for a folder without enough JPEG files."""
+    The disk is not measured, as files usually come from the page cache. Raises `UsageError` for too few JPEG
+    files."""
     workers = loader_workers(machine_size().vcpus)
     drained = workers * PREFETCH_FACTOR
     box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers)
@@ -165,7 +166,7 @@ def measure_with_loader(
 
 
 def steps_on(runner: StepRunner, batches: Iterator[Any], box: TimeBox, drained: int = 0) -> list[float]:
-    """Seconds of steps on the batches, after `drained` and the first ones."""
+    """Seconds of steps on the batches, after a warm-up that consumes `drained` prefetched batches."""
     runner.restart()
     # Batches made while nothing consumed them would make the first steps look fast.
     warm_up(runner, batches, 1 + drained + runner.depth)
@@ -173,7 +174,7 @@ def steps_on(runner: StepRunner, batches: Iterator[Any], box: TimeBox, drained: 
 
 
 def _batches(session: AnchorSession, task: Task, batch_size: int, workers: int) -> Batches:
-    """Endless batches of images, with targets that fit the network; they cost the loader nothing."""
+    """Endless batches of images with targets for the network, whose creation costs the loader nothing."""
     try:
         from advisor.sweeps.worker.inputs import make_loader, with_targets
     except ModuleNotFoundError as error:
@@ -200,7 +201,7 @@ def _batches(session: AnchorSession, task: Task, batch_size: int, workers: int) 
 def _profiled_operators(
     session: AnchorSession, engine: TorchEngine, size: int, ends_at: float
 ) -> list[dict[str, Any]]:
-    """The table of `Profile`, of some steps within half of what is left."""
+    """The table of `Profile` for a few steps, in half of the remaining time."""
     session.report("operation profile")
     try:
         batch, runner = engine.batch(size), StepRunner(engine, depth=0)
@@ -223,8 +224,8 @@ def _profiled_operators(
 
 
 def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, float]] | None:
-    """Kernels, FLOPs and bytes a sample by class of operation; None where the network cannot be
-    captured (it takes no square images, or does not run on the meta device)."""
+    """Kernels, FLOPs and bytes of a sample by class of operation; None for a network that cannot be captured
+    (it takes no square images, or does not run on the meta device)."""
     shape = network.info.input_shape
     if not network.info.takes_images or shape[1] != shape[2]:
         return None
@@ -233,7 +234,7 @@ def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, fl
             module = network.build()
         operations = capture_operations(module, shape[-1], training=task is Task.TRAINING)
     except Exception:
-        return None  # absent: other outputs than logits, sizes that depend on data
+        return None  # outputs that are no logits, sizes that depend on data
     result: dict[str, dict[str, float]] = defaultdict(
         lambda: {"count": 0, "flops_per_sample": 0.0, "bytes_per_sample": 0.0, "fixed_bytes": 0.0}
     )
@@ -247,7 +248,7 @@ def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, fl
 
 
 _MOST_POWER = 16
-# Of a task's time, what the ladder of batch sizes gets; the rest is for loader and profile.
+# The share of a task's time for its series of batch sizes; the rest is for loader and profile.
 _LADDER_SHARE = 0.6
 _BATCHES_EXPECTED = 7
 
@@ -262,7 +263,7 @@ def open_session(
     data: Path | None = None,
     keep: Callable[[dict[str, Any]], None] = lambda _document: None,
 ) -> AnchorSession:
-    """A session of a network until `ends_at`, on CUDA where no device is named and torch sees one."""
+    """A session for a network until `ends_at`; `device` is by default CUDA if torch sees one."""
     network = open_network(reference)
     if device == "cuda":
         need_cuda()
@@ -275,14 +276,14 @@ def open_session(
 def measure(
     session: AnchorSession, tasks: Sequence[Task], batches: Mapping[Task, int] | None, profile: bool
 ) -> dict[str, Any]:
-    """See `advisor.sweeps.measure.measure_network`."""
+    """Measure the tasks; returns the document of `advisor.sweeps.measure.measure_network`."""
     if session.device == "cpu":
         session.warnings.append("measured on this CPU, not on a GPU: no answer takes it for an anchor")
     torch.manual_seed(0)
     for number, task in enumerate(tasks):
         seconds = session.seconds_left / (len(tasks) - number)
         try:
-            if batches:  # one size, in a process that has measured nothing else
+            if batches:  # repeats one size, in a process that measures nothing else
                 engine, box = _engine(session, task), _box(_LADDER_SHARE * seconds)
                 _synthetic_run(session, _runner(engine), engine, task, batches[task], box)
             else:
@@ -298,7 +299,7 @@ def measure(
 
 
 class _GpuLost(Exception):
-    """After some faults a process's CUDA never computes again."""
+    """A fault after which CUDA cannot compute in this process any more."""
 
 
 def _measure_task(session: AnchorSession, task: Task, seconds: float, profile: bool) -> None:
@@ -317,7 +318,7 @@ def _measure_task(session: AnchorSession, task: Task, seconds: float, profile: b
     if best := best_run(runs):
         session.stage_rates[task.value] = {"accelerator": best["samples_per_second"]}
         if session.data is not None:
-            # The profile gets a quarter of what is left.
+            # The profile gets a quarter of the remaining time.
             left = 0.75 * (ends_at - time.monotonic())
             measure_with_loader(session, runner, task, best["batch_size"], max(1.0, left))
         if profile:
@@ -360,7 +361,7 @@ def _synthetic_run(
         run = session.bare_run(task, SYNTHETIC, size) | {"status": status.value, "reason": reason}
     session.add(run)
     if run["status"] != Status.OK and session.device == "cuda":
-        try:  # the fault of a run may have taken the GPU from this process
+        try:  # a fault in the run may have made the GPU unusable for this process
             torch.ones(1, device=session.device).add_(1)
             torch.cuda.synchronize()
         except RuntimeError as error:
@@ -368,6 +369,6 @@ def _synthetic_run(
                 f"the GPU stopped computing in {task.value} at batch {size}; what was measured before is kept"
             )
             raise _GpuLost from error
-    # Only here is the error gone, and with it what its traceback held.
+    # Here, not above: the error's traceback held tensors until the `except` block ended.
     free_memory(session.device)
     return run

@@ -1,4 +1,4 @@
-"""Samples what a session's processes take once a second, finds the steady part, and what binds."""
+"""Samples the resources of a session's processes every second; finds the steady part and the bottleneck."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from advisor.sweeps.machine.processes import busy_seconds, stat_fields, waited_s
 
 _EVERY_SECONDS = 1.0
 FEWEST_SAMPLES = 10
-# Fields of /proc/PID/stat behind the name (proc(5)).
+# Indices of fields in /proc/PID/stat after the name (proc(5)).
 _STATE, _SESSION, _USER, _SYSTEM, _STARTED = 0, 3, 11, 12, 19
 _TICKS = os.sysconf("SC_CLK_TCK")
-# From here on a part counts as full; a disk, from that share of samples in which a process waits for it.
+# Shares of use at which a resource is the bottleneck; for a disk, of samples in which a process waits for it.
 _FULL, _WAITING = 0.9, 0.5
-# The halves of the steady part differ by less.
+# The largest difference between the halves of the steady part.
 _EVEN_WITHIN = 0.1
 _RESERVE = 1.1
 
 
-class _Taken(Struct):
-    """What one process has taken since it began."""
+class _Used(Struct):
+    """The resources that a process has used since it began."""
 
     cpu_seconds: float = 0.0
     waited_seconds: float = 0.0
@@ -43,19 +43,19 @@ class _Taken(Struct):
 
     @property
     def runnable_seconds(self) -> float:
-        """In which it computed, or waited for a CPU."""
+        """Seconds in which it computed or waited for a CPU."""
         return self.cpu_seconds + self.waited_seconds
 
 
 class Sample(Struct, frozen=True, kw_only=True):
-    """Totals of all processes of a session since it began, and what they hold at that moment.
+    """Totals of all processes of a session since it began, and their present memory and GPUs.
 
-    `busiest` is the seconds in which the one that computed most since the sample before did so, or waited for
-    a CPU, `machine_seconds` the time that this machine's CPUs were not idle; `is_blocked`, whether one waits
-    for a disk."""
+    `busiest` is the largest number of runnable seconds of one process since the previous sample,
+    `machine_seconds` the time that this machine's CPUs were not idle. `is_blocked`: a process waits for a
+    disk."""
 
     moment: float
-    total: _Taken
+    total: _Used
     busiest: float
     machine_seconds: float
     is_blocked: bool
@@ -69,7 +69,7 @@ class UsageSampler(ThreadSampler):
 
     def __init__(self, session: int, every_seconds: float = _EVERY_SECONDS) -> None:
         self._session = session
-        self._taken: dict[tuple[int, str], _Taken] = {}  # of those that have ended, too
+        self._used: dict[tuple[int, str], _Used] = {}  # includes processes that have ended
         self._has_gpus = True
         self.samples: list[Sample] = []
         super().__init__(every_seconds)
@@ -86,19 +86,19 @@ class UsageSampler(ThreadSampler):
             if not fields or int(fields[_SESSION]) != self._session or fields[_STATE] == "Z":
                 continue
             living += 1
-            held += _held_mib(pid)
+            held += _memory_mib(pid)
             process = pid, fields[_STARTED]
-            before = self._taken.get(process, _Taken())
-            now = self._taken[process] = _taken(pid, fields)
+            before = self._used.get(process, _Used())
+            now = self._used[process] = _used(pid, fields)
             busiest = max(busiest, now.runnable_seconds - before.runnable_seconds)
             is_blocked = is_blocked or fields[_STATE] == "D"
         gpus = self._gpus()
         if not living:
             return None
-        every = self._taken.values()
+        every = self._used.values()
         return Sample(
             moment=moment,
-            total=_Taken(*(sum(getattr(one, name) for one in every) for name in _Taken.__struct_fields__)),
+            total=_Used(*(sum(getattr(one, name) for one in every) for name in _Used.__struct_fields__)),
             busiest=busiest,
             machine_seconds=busy_seconds(allowed_cpus()),
             is_blocked=is_blocked,
@@ -115,12 +115,12 @@ class UsageSampler(ThreadSampler):
         return []
 
 
-def _taken(pid: int, fields: Sequence[str]) -> _Taken:
+def _used(pid: int, fields: Sequence[str]) -> _Used:
     numbers: dict[str, int] = {}
     with suppress(OSError, ValueError):
         lines = (line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
         numbers = {name: int(value) for name, value in lines}
-    return _Taken(
+    return _Used(
         cpu_seconds=(int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS,
         waited_seconds=waited_seconds([pid]) or 0.0,
         read_bytes=numbers.get("read_bytes", 0),
@@ -129,8 +129,8 @@ def _taken(pid: int, fields: Sequence[str]) -> _Taken:
     )
 
 
-def _held_mib(pid: int) -> float:
-    """Its part of the memory that is no page cache."""
+def _memory_mib(pid: int) -> float:
+    """The process's share of memory that is not page cache."""
     kib = 0
     with suppress(OSError, ValueError, IndexError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
@@ -140,22 +140,22 @@ def _held_mib(pid: int) -> float:
 
 
 def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None) -> dict[str, Any]:
-    """The part `usage` of an anchor: means of the steady part, peaks of memory, what binds, and what a
-    machine needs for the same rate. `MeasuringError` for too few samples."""
+    """The part `usage` of an anchor: means of the steady part, peaks of memory, the bottleneck, and the
+    resources that a machine needs for the same rate. Raises `MeasuringError` for too few samples."""
     if len(samples) < FEWEST_SAMPLES:
         raise MeasuringError(
             f"the script was sampled {len(samples)} times, too few to tell what it needs",
             hint="let it run longer",
         )
     cores = _rates(samples, "cpu_seconds")
-    first = _steady_from(cores)
+    first = _steady_start(cores)
     steady, size = samples[first or len(samples) // 2 :], machine_size()
     seconds = steady[-1].moment - steady[0].moment
 
     def rate(name: str) -> float:
         return float(getattr(steady[-1].total, name) - getattr(steady[0].total, name)) / seconds
 
-    own, gpus = rate("cpu_seconds"), _gpus_of(steady)
+    own, gpus = rate("cpu_seconds"), _gpu_usage(steady)
     usage: dict[str, Any] = {
         "seconds": round(seconds, 1),
         "is_steady": first is not None,
@@ -185,7 +185,7 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
     return usage | {"bound_by": _bound_by(usage), "needs": needs}
 
 
-def _gpus_of(samples: Sequence[Sample]) -> list[dict[str, Any]]:
+def _gpu_usage(samples: Sequence[Sample]) -> list[dict[str, Any]]:
     states = [state for sample in samples for state in sample.gpus]
     return [
         {
@@ -199,7 +199,8 @@ def _gpus_of(samples: Sequence[Sample]) -> list[dict[str, Any]]:
 
 
 def _bound_by(usage: dict[str, Any]) -> str:
-    """`gpu`, `cpu`, `one_process`, `memory`, `disk`, or `nothing_sampled` (asleep, network, lock)."""
+    """The bottleneck: `gpu`, `cpu`, `one_process`, `memory`, `disk` or `nothing_sampled` (asleep, network,
+    lock)."""
     if any(gpu["utilization_percent"] >= 100 * _FULL for gpu in usage["gpus"]):
         return "gpu"
     if usage["cores"] + usage["waited_cores"] >= _FULL * usage["cores_here"]:
@@ -218,8 +219,8 @@ def _rates(samples: Sequence[Sample], name: str) -> list[float]:
     ]
 
 
-def _steady_from(rates: Sequence[float]) -> int | None:
-    """The first sample of the longest end whose two halves agree; None where that is less than half."""
+def _steady_start(rates: Sequence[float]) -> int | None:
+    """The first sample of the longest tail whose two halves agree; None if that is less than half of all."""
     for first in range(len(rates) // 2 + 1):
         rest = rates[first:]
         early, late = (statistics.fmean(part) for part in (rest[: len(rest) // 2], rest[len(rest) // 2 :]))

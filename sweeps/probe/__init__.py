@@ -1,8 +1,8 @@
-"""Facts and rates of a machine, measured in under a minute.
+"""Measures facts and rates of a machine in under a minute.
 
-`python -m advisor.sweeps.probe` is the program that looks and measures. It is started as a process and needs
-the standard library and NumPy; Pillow and torch add what they are needed for, so that it runs on a bare GPU
-machine as well as on one that has neither."""
+The measuring program, `python -m advisor.sweeps.probe`, runs as a separate process. It needs only the
+standard library and NumPy, so that it runs on a bare machine; some parts also need Pillow or torch, and are
+skipped without them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from advisor.sweeps.trial.child import answer_parent, send_to_parent
 
 
 def main() -> int:
-    """Probe, and write the document to stdout; returns the exit code."""
+    """Run the probe and write its document to stdout; returns the exit code."""
     if sys.argv[1:] and sys.argv[1].startswith("{"):
         return answer_parent(lambda: {"probe": _probed(**json.loads(sys.argv[1]))})
     options = _parser().parse_args()

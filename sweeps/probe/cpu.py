@@ -1,4 +1,4 @@
-"""The part `cpu`: facts and topology from /proc, sysfs and the cgroups; nothing is timed."""
+"""The part `cpu` of a probe: facts and topology from /proc, sysfs and the cgroups; nothing is timed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NODES = Path("/sys/devices/system/node")
 
 
 def threads_first_by_core(cores: Mapping[int, object]) -> list[int]:
-    """CPUs ordered so that every core gets its first hardware thread before any its second.
+    """The CPUs in an order with the first hardware thread of every core before any second thread.
 
-    `cores` names the physical core of each CPU."""
+    `cores` has the physical core of each CPU."""
     seen: dict[object, int] = {}
     ranked = []
     for cpu in sorted(cores):
@@ -27,13 +27,13 @@ def threads_first_by_core(cores: Mapping[int, object]) -> list[int]:
 
 
 def thread_counts(cores: int, threads: int) -> list[int]:
-    """1, 2, 4, ... up to all hardware threads, with the number of cores among them."""
+    """Thread counts to measure: the powers of 2, the number of cores, and all hardware threads."""
     powers = {2**power for power in range(threads.bit_length()) if 2**power <= threads}
     return sorted(powers | {min(cores, threads), threads})
 
 
 def read_numa_nodes(root: Path = _NODES) -> list[dict[str, object]]:
-    """CPUs and memory of each NUMA node; empty where the kernel has none."""
+    """CPUs and memory of each NUMA node; empty if the kernel lists none."""
     nodes: list[dict[str, object]] = []
     for node in sorted(root.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
         try:
@@ -49,7 +49,7 @@ _FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
 def probe(_session: ProbeSession) -> Document:
-    """Model, cores, hardware threads, caches, NUMA nodes, and what this process may use."""
+    """Model, cores, hardware threads, caches and NUMA nodes, and the part that this process may use."""
     cpus = environment.allowed_cpus()
     cores = environment.read_cores(cpus)
     machine, frequency = environment.describe_machine(), text_of(_FREQUENCY / "cpuinfo_max_freq")

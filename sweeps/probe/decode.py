@@ -1,4 +1,4 @@
-"""The part `decode`: how fast real JPEG files are decoded, with 1 to all hardware threads."""
+"""The part `decode` of a probe: the rate of decoding JPEG photographs with 1 to all hardware threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from advisor.sweeps.machine.environment import allowed_cpus, machine_size, read_
 from advisor.sweeps.probe.cpu import thread_counts, threads_first_by_core
 from advisor.sweeps.probe.session import LEAST_REPEATS, Document, ProbeSession, figure, missing, skipped
 
-_IMAGES = 24
+_IMAGE_COUNT = 24
 _SHORTEST_WINDOW_SECONDS = 0.06
 _SIDE = 224
 _CROP_SHARE = (0.08, 1.0)  # of the area, as RandomResizedCrop's default
@@ -31,19 +31,19 @@ _METHOD = (
 
 
 def probe(session: ProbeSession) -> Document:
-    """Rates by number of threads, and what the second thread of a core adds."""
+    """Rates by number of threads, and the gain from the second thread of each core."""
     if importlib.util.find_spec("PIL") is None:
         raise missing("Pillow")
-    images = [make_sample(random.Random(f"probe:{index}")) for index in range(_IMAGES)]
+    images = [make_sample(random.Random(f"probe:{index}")) for index in range(_IMAGE_COUNT)]
     cores = read_cores(allowed_cpus())
-    # Under a quota more threads would only be throttled.
+    # More threads than the CPU quota would only be throttled.
     cpus = threads_first_by_core(cores)[: math.ceil(machine_size().vcpus)]
     physical = len({cores[cpu] for cpu in cpus})
     counts = thread_counts(physical, len(cpus))
     window = max(_SHORTEST_WINDOW_SECONDS, session.budget.decode / len(counts) / LEAST_REPEATS)
     rates = _rates(cpus, images, counts, window)
     return {
-        "images": {"count": _IMAGES, "mean_bytes": sum(map(len, images)) / _IMAGES},
+        "images": {"count": _IMAGE_COUNT, "mean_bytes": sum(map(len, images)) / _IMAGE_COUNT},
         "physical_cores": physical,
         "threads": {str(count): figure(rates[count], "images/s", _METHOD) for count in counts},
         "hyperthread_yield": _hyperthread_yield(rates, physical, len(cpus)),
@@ -53,8 +53,8 @@ def probe(session: ProbeSession) -> Document:
 def _rates(
     cpus: Sequence[int], images: Sequence[bytes], counts: Sequence[int], window: float
 ) -> dict[int, list[float]]:
-    """Images per second by threads, of a process on each CPU; counts take turns so that neighbours disturb
-    all alike."""
+    """Images per second by number of threads, each a process on one CPU. The numbers take turns, so that
+    other load disturbs all alike."""
     context = multiprocessing.get_context("spawn")
     rates: dict[int, list[float]] = {count: [] for count in counts}
     with ExitStack() as stack:
@@ -62,7 +62,7 @@ def _rates(
             stack.enter_context(ProcessPoolExecutor(1, context, initializer=be_a_side_process)) for _ in cpus
         ]
         try:
-            # The images do not come at the start: each start would wait until they are read.
+            # Images are not initializer arguments: each start would wait until the process has read them.
             ready = [each.submit(_prepare, cpu, images) for each, cpu in zip(decoders, cpus, strict=True)]
             for decoder in ready:
                 decoder.result()
@@ -82,30 +82,30 @@ def _hyperthread_yield(rates: dict[int, list[float]], physical: int, threads: in
     return figure(shares, "ratio", method)
 
 
-_held: list[bytes] = []  # the images of a decoding process
+_images: list[bytes] = []  # the images of a decoding process
 
 
 def _prepare(cpu: int, images: Sequence[bytes]) -> None:
-    """Once in each process: on its CPU, each image decoded once."""
+    """Pin this process to a CPU, keep the images, and decode each once to warm up."""
     os.sched_setaffinity(0, {cpu})
-    _held[:] = images
+    _images[:] = images
     for image in images:
         decode(image, random.Random(cpu))
 
 
 def _decode_for(seconds: float) -> float:
-    """Images per second."""
+    """Decode for about `seconds`; returns images per second."""
     draw, done = random.Random(os.getpid()), 0
     start = now = time.perf_counter()
     while now - start < seconds:
-        decode(_held[done % len(_held)], draw)
+        decode(_images[done % len(_images)], draw)
         done += 1
         now = time.perf_counter()
     return done / (now - start)
 
 
 def decode(content: bytes, draw: random.Random) -> object:
-    """JPEG bytes -> uint8 array of 224x224x3: decode, crop at random, resize (bilinear)."""
+    """JPEG bytes as a uint8 array of 224x224x3: decoded, cropped at random, resized (bilinear)."""
     import numpy as np
     from PIL import Image
 

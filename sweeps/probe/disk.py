@@ -1,4 +1,4 @@
-"""The part `disk`: what fio would report of the disk behind a folder, for reading."""
+"""The part `disk` of a probe: read rates, IOPS and latencies of a folder's disk, as fio measures them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OFFSETS_SEED = 0
 
 
 class Pattern(Struct, frozen=True, kw_only=True):
-    """One way to read: `depth` blocks are asked for at a time, each by a thread of its own."""
+    """An access pattern: `depth` blocks are read at a time, each by one thread."""
 
     block_bytes: int
     depth: int
@@ -37,7 +37,7 @@ class Pattern(Struct, frozen=True, kw_only=True):
 
 
 class TimedRead(Struct, frozen=True, kw_only=True):
-    """The result of one timed read; a latency in seconds of each read, at least one."""
+    """The result of one timed read; `latencies` has the seconds of each block, at least one."""
 
     wall_seconds: float
     processor_seconds: float
@@ -50,7 +50,7 @@ class TimedRead(Struct, frozen=True, kw_only=True):
 
 
 class Opened(Struct, frozen=True, kw_only=True):
-    """A file opened for reading; not `direct` means through the page cache."""
+    """A file opened for reading; unless `direct`, reads go through the page cache."""
 
     descriptor: int
     size_bytes: int
@@ -59,7 +59,7 @@ class Opened(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def opened_past_cache(descriptor: int, size_bytes: int) -> Iterator[Opened]:
-    """Opens an open file again with O_DIRECT where one read that way is taken, else buffered."""
+    """Open an open file again, with O_DIRECT if a read that way succeeds, else buffered."""
     path, direct = f"/proc/self/fd/{descriptor}", True
     with ExitStack() as stack:
         try:
@@ -75,9 +75,9 @@ def opened_past_cache(descriptor: int, size_bytes: int) -> Iterator[Opened]:
 
 
 def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
-    """Read for about `seconds`; a buffered file's pages are dropped from the cache before.
+    """Read for about `seconds`; the pages of a buffered file are dropped from the cache first.
 
-    Raises OSError when a read fails or ends short."""
+    Raises OSError if a read fails or is short."""
     if not file.direct:
         os.posix_fadvise(file.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     blocks = file.size_bytes // pattern.block_bytes
@@ -85,7 +85,7 @@ def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
     stop = threading.Event()
 
     def offsets(thread: int) -> Iterator[int]:
-        """Sequential readers share one counter, so that they form one stream."""
+        """Offsets for one thread; sequential threads share a counter, so that they form one stream."""
         draw = random.Random(f"{_OFFSETS_SEED}:{thread}:{time.monotonic_ns()}")
         while True:
             block = draw.randrange(blocks) if pattern.at_random else next(in_order) % blocks
@@ -99,7 +99,7 @@ def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
         try:
             stop.wait(seconds)
         finally:
-            stop.set()  # also on Ctrl-C: leaving waits for the threads
+            stop.set()  # after Ctrl-C too: leaving the block waits for the threads
         latencies = [latency for reader in readers for latency in reader.result()]
         wall, processor = time.perf_counter() - start, time.process_time() - processor
     return TimedRead(wall_seconds=wall, processor_seconds=processor, latencies=tuple(latencies))
@@ -107,7 +107,7 @@ def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
 
 def _read(file: Opened, pattern: Pattern, offsets: Iterator[int], stop: threading.Event) -> list[float]:
     latencies: list[float] = []
-    with mmap.mmap(-1, pattern.block_bytes) as buffer:  # aligned to a page, as O_DIRECT asks
+    with mmap.mmap(-1, pattern.block_bytes) as buffer:  # aligned to a page, as O_DIRECT requires
         while not (latencies and stop.is_set()):
             offset = next(offsets)
             start = time.perf_counter()
@@ -127,11 +127,11 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tuple[int, int]]:
-    """(descriptor, bytes) of a file of random bytes that are on the disk by now.
+    """(descriptor, bytes) of a file of random bytes, already written to the disk.
 
-    It holds what can be written in `seconds`, at most `most_bytes` and a tenth of the free space, and at
-    least 16 MiB; it has no name from its first moment on. Raises `MeasuringError` when the folder cannot be
-    written or has no room."""
+    Its size is what can be written in `seconds`, between 16 MiB and `most_bytes` or a tenth of the free
+    space. The file never has a name, so that no crash leaves it. Raises `MeasuringError` if the folder cannot
+    be written or is full."""
     try:
         space = os.statvfs(folder)
         opened = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed below
@@ -155,7 +155,7 @@ def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tupl
 
 
 def _fill(descriptor: int, most_bytes: int, seconds: float) -> int:
-    """Write random bytes (which no file system can compress) until enough or late."""
+    """Write incompressible random bytes up to a size or time; returns the bytes written."""
     generator = np.random.default_rng()
     ends_at = time.monotonic() + seconds
     written, most_bytes = 0, most_bytes // _BLOCK_BYTES * _BLOCK_BYTES
@@ -168,7 +168,7 @@ def _fill(descriptor: int, most_bytes: int, seconds: float) -> int:
                 while rest:
                     rest = rest[os.write(descriptor, rest) :]
                 written += _BLOCK_BYTES
-            # Else the time would measure memory, and reads would meet pages not yet written.
+            # Without it the time would be that of memory, and reads would meet pages not yet written.
             os.fdatasync(descriptor)
     except OSError as error:
         if error.errno not in _NO_SPACE:
@@ -183,14 +183,14 @@ _KINDS = {
     "random_4kib": Pattern(block_bytes=4 * KIB, depth=1, at_random=True),
     "random_128kib": Pattern(block_bytes=128 * KIB, depth=1, at_random=True),
 }
-# Python reads a block in some 10 us of CPU time, one thread at a time.
+# Python needs about 10 us of CPU time a block, one thread at a time. Above this share, that is the limit.
 _OWN_CPU_IS_THE_LIMIT = 0.8
 
 
 def probe(session: ProbeSession) -> Document:
-    """Rates, IOPS and latencies of the disk at the session's folder, 1 and 16 reads at a time.
+    """Rates, IOPS and latencies of the disk of the session's folder, with 1 and 16 reads at a time.
 
-    Raises `MeasuringError` when the folder cannot be written or is full."""
+    Raises `MeasuringError` if the folder cannot be written or is full."""
     budget = session.budget
     with (
         scratch_file(session.disk, budget.disk_file_mib * MIB, budget.disk_write) as written,

@@ -1,4 +1,4 @@
-"""The part `gemm`: TFLOP/s of square matrix products by precision, as batchCUBLAS reports."""
+"""The part `gemm` of a probe: TFLOP/s of square matrix products by precision, as batchCUBLAS reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AMPERE = (8, 0)  # the first with TF32 and bf16
 
 
 def probe(session: probing.ProbeSession) -> probing.Document:
-    """A figure for each precision of the CPU and, where there is one, of the GPU."""
+    """A figure for each precision of the CPU and, if there is one, of the GPU."""
     torch = probing.load_torch()
     document: probing.Document = {"cpu_threads": torch.get_num_threads()}
     for accelerator in (probing.CPU, probing.CUDA) if probing.has_cuda() else (probing.CPU,):
@@ -29,7 +29,7 @@ def probe(session: probing.ProbeSession) -> probing.Document:
 
 
 def _figure(accelerator: probing.Device, precision: str, seconds: float) -> probing.Document:
-    """The largest size that fits the time is timed: small ones measure launches."""
+    """The rate of the largest product that fits the time; small ones would measure launches."""
     torch, of_cuda = probing.load_torch(), accelerator.kind == "cuda"
     if of_cuda and precision == "tf32" and torch.version.hip:
         raise MeasuringError("TF32 is NVIDIA's")
@@ -54,7 +54,7 @@ def _figure(accelerator: probing.Device, precision: str, seconds: float) -> prob
 
 @contextmanager
 def _float32_products(*, tf32: bool) -> Iterator[None]:
-    """Whether float32 products may use TF32; what was set before comes back."""
+    """Allow or forbid TF32 in float32 products inside the block."""
     torch = probing.load_torch()
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if tf32 else "highest")

@@ -1,4 +1,4 @@
-"""The part `gpu`: facts by NVML, sysfs and deviceQuery, state under load, copy rates."""
+"""The part `gpu` of a probe: facts from NVML, sysfs and torch, state under load, copy rates."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _DEVICES = Path("/sys/bus/pci/devices")
 _ACCELERATOR_CLASSES = ("03", "12")
 _TIMEOUT_SECONDS = 10
 _NAME_AND_CODE = re.compile(r"^(.*?)\s*\[[0-9a-f]{4}\]$")
-# Transfer rate a lane of each PCI Express generation, in GT/s.
+# PCI Express generation by transfer rate of a lane in GT/s.
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 
 
 def lspci_names(text: str) -> dict[str, tuple[str, str]]:
-    """Vendor and name by slot, from the lines of `lspci -D -mm -nn`; those of another shape are left out."""
+    """(vendor, name) by slot, from the lines of `lspci -D -mm -nn`; other lines are ignored."""
     names = {}
     for line in text.splitlines():
         try:
@@ -51,7 +51,7 @@ def lspci_names(text: str) -> dict[str, tuple[str, str]]:
 
 
 def parse_generation(speed: str) -> int | None:
-    """'16.0 GT/s PCIe' -> 4; None for what is no known speed."""
+    """The PCI Express generation of a speed: '16.0 GT/s PCIe' -> 4; None for an unknown one."""
     match = re.match(r"([\d.]+) GT/s", speed)
     return _GENERATIONS.get(float(match.group(1))) if match else None
 
@@ -59,7 +59,7 @@ def parse_generation(speed: str) -> int | None:
 def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
     """Display and processing accelerators with their PCI Express links, in the order of slots.
 
-    Names come from lspci where it is installed; sysfs has the codes and the links."""
+    Names come from lspci if it is installed, codes and links from sysfs."""
     names = dict[str, tuple[str, str]]()
     with suppress(OSError, subprocess.SubprocessError):
         command = ["lspci", "-D", "-mm", "-nn"]
@@ -79,7 +79,7 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
                 "device_code": text_of(entry / "device").removeprefix("0x"),
                 "vendor": vendor,
                 "name": name,
-                # The link now and at most: idle GPUs slow theirs down.
+                # The present link and its maximum: idle GPUs slow their links down.
                 "pcie_generation": parse_generation(text_of(entry / "current_link_speed")),
                 "pcie_width": _lanes(text_of(entry / "current_link_width")),
                 "max_pcie_generation": parse_generation(text_of(entry / "max_link_speed")),
@@ -90,13 +90,13 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
 
 
 def _lanes(text: str) -> int | None:
-    # 255 is how the kernel writes a width that the device does not report.
+    # The kernel writes 255 for a width that the device does not report.
     return int(text) if text.isdigit() and 0 < int(text) < 255 else None
 
 
 _BUSY_PERCENT = 5
 _MODULE = Path("/proc/driver/nvidia/version")
-# What some versions of torch have beyond the facts that all of them do.
+# Properties that only some versions of torch have.
 _OPTIONAL_PROPERTIES = {
     "L2_cache_size": "l2_cache_bytes",
     "memory_bus_width": "memory_bus_bits",
@@ -107,7 +107,7 @@ _OPTIONAL_PROPERTIES = {
 
 
 def probe(session: ProbeSession) -> Document:
-    """Facts of all GPUs, rates of torch's device 0; `MeasuringError` where there is no GPU."""
+    """Facts of all GPUs, and rates of torch's device 0. Raises `MeasuringError` if there is no GPU."""
     on_bus = accelerators()
     answer = session.attempt(lambda: {"gpus": gpus()})
     existing = answer.get("gpus", [])
@@ -115,7 +115,7 @@ def probe(session: ProbeSession) -> Document:
         why = answer.get("skipped", "NVML lists none")
         if not on_bus:
             raise MeasuringError(f"no GPU: none on a PCI bus; {why}")
-        # A card without its driver is named.
+        # Name a card that lacks its driver.
         cards = (str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus)
         raise MeasuringError(f"on the PCI bus: {', '.join(cards)}; but {why}")
     result: Document = {
@@ -144,8 +144,8 @@ def _driver(known: list[Facts]) -> Document:
 
 
 def merge_devices(reported: list[Facts], seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """NVML's GPUs, each with torch's facts where torch sees the same one (by UUID; by
-    order where torch has none); then what only torch sees (a MIG slice, another vendor)."""
+    """NVML's GPUs with torch's facts of the same devices (matched by UUID, or by order if torch has no
+    UUIDs); then devices that only torch sees (a MIG slice, another vendor)."""
     merged = [dict(facts) for facts in reported]
     by_uuid = {facts["uuid"]: facts for facts in merged}
     in_order = len(merged) == len(seen)
@@ -161,7 +161,7 @@ def merge_devices(reported: list[Facts], seen: list[dict[str, Any]]) -> list[dic
 
 
 def busy_gpus(states: list[Facts]) -> list[str]:
-    """A warning for each GPU that somebody uses already."""
+    """A warning for each GPU that other processes already use."""
     shares = [(number, state.get("utilization_percent")) for number, state in enumerate(states)]
     return [
         f"gpu: GPU {number} was {share:.0f} % busy before anything was measured; its figures may be too low"
@@ -191,15 +191,15 @@ def _torch_facts(number: int, properties: Any) -> dict[str, Any]:
 _SIDE = 8192
 _SMALL_SIDE = 2048
 _SMALL_MEMORY_BYTES = 4 * 2**30
-_LOAD_FIGURES = 4  # how many transfer figures long the load lasts
-_MOST_QUEUED = 900  # beyond some 1,000 launches the host would wait for the device
+_LOAD_FIGURES = 4  # the load lasts as long as so many transfer figures
+_MOST_QUEUED = 900  # after about 1,000 queued launches the host would wait for the device
 
 
 def state_under_load(budget: ProbeBudget) -> Document:
-    """The state of every GPU, asked while device 0 multiplies matrices.
+    """The state of every GPU, read while device 0 multiplies matrices.
 
-    Raises `MeasuringError` when the work was done before the driver answered: then it would be the state of
-    an idle GPU."""
+    Raises `MeasuringError` if the work ended before the driver answered, since the state would be that of an
+    idle GPU."""
     torch = load_torch()
     free, _ = torch.cuda.mem_get_info()
     side = _SIDE if free > _SMALL_MEMORY_BYTES else _SMALL_SIDE
@@ -228,7 +228,7 @@ _SHARE_OF_FREE_MEMORY = 0.2
 
 
 def copy_rates(session: ProbeSession) -> Document:
-    """GB/s (10**9 bytes) over the bus, from pinned and pageable memory, and on the device."""
+    """GB/s (10**9 bytes) of copies over the bus, with pinned and pageable memory, and within the device."""
     seconds = session.budget.transfer_figure
     document: Document = {
         way: {
@@ -243,7 +243,7 @@ def copy_rates(session: ProbeSession) -> Document:
 
 
 def _transfer(pinned: bool, to_host: bool, seconds: float) -> Document:
-    torch, size = load_torch(), _fitting(_TRANSFER_BYTES)
+    torch, size = load_torch(), _fitting_bytes(_TRANSFER_BYTES)
     host = torch.ones(size, dtype=torch.uint8, pin_memory=pinned)
     device = torch.ones(size, dtype=torch.uint8, device="cuda")
     target, source = (host, device) if to_host else (device, host)
@@ -253,14 +253,14 @@ def _transfer(pinned: bool, to_host: bool, seconds: float) -> Document:
 
 
 def _device_copy(seconds: float) -> Document:
-    torch, size = load_torch(), _fitting(_COPY_BYTES)
+    torch, size = load_torch(), _fitting_bytes(_COPY_BYTES)
     source, target = (torch.ones(size // 4, dtype=torch.float32, device="cuda") for _ in range(2))
     times = CUDA.time_calls(partial(target.copy_, source), seconds)
     method = f"torch copies {size // MIB} MiB within the GPU, bytes read and written counted"
     return figure([2 * size / time_ / 1e9 for time_ in times], "GB/s", method)
 
 
-def _fitting(wanted: int) -> int:
-    """At most a fifth of the GPU's free memory, in whole MiB."""
+def _fitting_bytes(wanted: int) -> int:
+    """The wanted bytes, but at most a fifth of the GPU's free memory, in whole MiB."""
     free, _ = load_torch().cuda.mem_get_info()
     return max(MIB, min(wanted, int(free * _SHARE_OF_FREE_MEMORY)) // MIB * MIB)

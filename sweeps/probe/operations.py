@@ -1,4 +1,4 @@
-"""The part `operations`: layer classes forward and backward, an accelerator's fingerprint."""
+"""The part `operations` of a probe: times of layers forward and backward, which identify an accelerator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from advisor.sweeps.probe import session as probing
 SIZES = ("wide", "deep")
 _CONVOLUTION = ("channels_in", "channels", "side", "kernel", "groups")
 _ON_IMAGES = ("channels_in", "side")
-# Class of layers: the names of its sizes, and the sizes, wide and deep.
+# Class of layers: the names of its sizes, its wide sizes and its deep sizes.
 _CLASSES: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]] = {
     "conv3x3": (_CONVOLUTION, (64, 64, 56, 3, 1), (256, 256, 14, 3, 1)),
     "conv1x1": (_CONVOLUTION, (64, 256, 56, 1, 1), (1024, 256, 14, 1, 1)),
@@ -35,12 +35,12 @@ LAYERS: dict[str, dict[str, Sizes]] = {
 
 
 class Layer(Struct, frozen=True, kw_only=True):
-    """A layer ready to run: `call(*inputs)` gives the output; inputs want gradients, as all but a network's
-    first ones do.
+    """A layer ready to run: `call(*inputs)` returns the output. Inputs require gradients, as in every layer
+    of a network but the first.
 
-    `flops` are those of one forward pass (2 a multiply-add), None for a layer that moves data and hardly
-    computes. `needs` is what its backward pass reads beside the output's gradient: `inputs` (and weights),
-    its `output`, or the `indices` of the maxima (8 bytes an output). Two inputs share one gradient."""
+    `flops` are those of one forward pass (2 a multiply-add), None for a layer that mainly moves data. `needs`
+    names what its backward pass reads besides the output's gradient: `inputs` (and weights), its `output`, or
+    the `indices` of the maxima (8 bytes an output). Two inputs share one gradient."""
 
     call: Callable[..., Any]
     inputs: tuple[Any, ...]
@@ -51,7 +51,7 @@ class Layer(Struct, frozen=True, kw_only=True):
 
 
 def built(name: str, sizes: Sizes, accelerator: probing.Device, batch: int, dtype: Any) -> Layer:
-    """The layer of a class, of these sizes, for a batch of activations of that type."""
+    """The layer of a class and sizes, with inputs for a batch in the type `dtype`."""
     torch, side = probing.load_torch(), sizes.get("side", 1)
     into, out = sizes.get("channels_in", 0), sizes.get("channels", 0)
     shape: tuple[int, ...] = (batch, into, side, side)
@@ -74,7 +74,7 @@ def built(name: str, sizes: Sizes, accelerator: probing.Device, batch: int, dtyp
         module = torch.nn.Conv2d(into, out, kernel, padding=kernel // 2, groups=groups, bias=False)
         products, text = out * side**2 * (into // groups) * kernel**2, f"{{}} -> {out} channels"
     module = module.to(accelerator.kind)
-    # Of an LSTM only the output sequence; the last states are part of it.
+    # An LSTM returns the output sequence and the last states, which are part of it.
     calls = {"lstm": lambda x: module(x)[0], "elementwise": lambda a, b: module(a + b)}
     return Layer(
         call=calls.get(name, module),
@@ -88,15 +88,14 @@ def built(name: str, sizes: Sizes, accelerator: probing.Device, batch: int, dtyp
 
 _BATCHES = {"cuda": 64, "cpu": 4}
 _PRECISIONS = {"cuda": ("fp32", "amp"), "cpu": ("fp32",)}
-# The gradients of the input and of the weights are a product each.
+# A backward pass has two products for one forward: gradients of the input, and of the weights.
 _BACKWARD_FLOPS = 2
 
 
 def probe(session: probing.ProbeSession) -> probing.Document:
-    """Each class, size and precision, forward and backward, on the GPU or else the CPU.
+    """Figures of each class, size and precision, forward and backward, on the GPU or else the CPU.
 
-    fp32 and amp (float16 autocast) are PyTorch's defaults, as trials use them: convolutions in fp32 may use
-    TF32."""
+    fp32 and amp (float16 autocast) use PyTorch's defaults, like trials: convolutions in fp32 may use TF32."""
     accelerator = probing.CUDA if probing.has_cuda() else probing.CPU
     probing.load_torch()
     document: probing.Document = {
@@ -104,7 +103,7 @@ def probe(session: probing.ProbeSession) -> probing.Document:
         "batch": _BATCHES[accelerator.kind],
         "launch": session.attempt(partial(_launch, accelerator, session.budget.operation_figure)),
     }
-    # All classes at one size come before the next size: late ones may find no time left.
+    # All classes at one size come before the next size, as the time may end before the last figures.
     for precision in _PRECISIONS[accelerator.kind]:
         document[precision] = {name: {} for name in LAYERS}
         for size, name in itertools.product(SIZES, LAYERS):
@@ -116,7 +115,7 @@ def probe(session: probing.ProbeSession) -> probing.Document:
 
 
 def _launch(accelerator: probing.Device, seconds: float) -> probing.Document:
-    """The least time of one operation: calls on a single number, back to back."""
+    """The overhead of one operation, from consecutive calls on a single number."""
     number = accelerator.random(1)
     times = accelerator.time_calls(partial(number.add_, 1.0), seconds)
     return probing.figure([time_ * 1e6 for time_ in times], "us", "torch adds to one number, back to back")
@@ -131,7 +130,7 @@ def _measured(
     layer = built(name, sizes, accelerator, batch, dtype)
 
     def forward() -> Any:
-        """With the graph that a backward pass needs, as in training."""
+        """The output, with the graph that a backward pass needs, as in training."""
         with autocast(accelerator.kind, Precision(precision)):
             return layer.call(*layer.inputs)
 
@@ -150,7 +149,7 @@ def _measured(
 
 
 def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> probing.Document:
-    """Milliseconds and GB/s if each tensor moves once; TFLOP/s only for real arithmetic."""
+    """Milliseconds, GB/s if each tensor moves once, and TFLOP/s of layers that compute."""
     traffic = [moved_bytes / time_ / 1e9 for time_ in times]
     document: probing.Document = {
         "time": probing.figure([time_ * 1e3 for time_ in times], "ms", "torch, the device synchronised"),
@@ -163,8 +162,8 @@ def _figures(times: Sequence[float], flops: float | None, moved_bytes: int) -> p
 
 
 def moved_bytes(layer: Layer, output: Any) -> tuple[int, int]:
-    """Forward, inputs and weights are read and the output written; backward, the output's gradient and what
-    else is needed are read and the gradients written."""
+    """The bytes moved forward (inputs, weights, output) and backward (the output's gradient, tensors that the
+    layer `needs`, gradients)."""
     needed: dict[str, int] = {
         "inputs": _bytes(*layer.inputs, *layer.weights),
         "output": _bytes(output),

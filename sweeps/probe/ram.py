@@ -1,4 +1,4 @@
-"""The part `ram`: how fast one thread, and all of them, read and copy memory (NumPy)."""
+"""The part `ram` of a probe: rates at which one thread and all threads read and copy memory (NumPy)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHARE_OF_MEMORY = 0.2
 
 Array = npt.NDArray[np.int64]
 Work = Callable[[Array, Array], object]
-# (how it is described, bytes moved per byte of an array, what a thread does with its pair)
+# Name: description, bytes moved per byte of an array, work of a thread on its pair of arrays.
 _WORKS: dict[str, tuple[str, int, Work]] = {
     "read": ("NumPy's maximum of int64", 1, lambda source, _: source.max()),
     "copy": (
@@ -34,7 +34,7 @@ _WORKS: dict[str, tuple[str, int, Work]] = {
 
 
 def probe(session: ProbeSession) -> Document:
-    """GB/s (10**9 bytes) of reading and copying, by one thread and by one a CPU."""
+    """GB/s (10**9 bytes) of reading and copying with one thread, and with one thread on each CPU."""
     cpus = allowed_cpus()
     array_bytes = _array_bytes(cpus)
     document: Document = {}
@@ -47,7 +47,7 @@ def probe(session: ProbeSession) -> Document:
 
 
 def _array_bytes(cpus: Sequence[int]) -> int:
-    """Four times the last cache, at least 128 MiB, at most a tenth of free memory."""
+    """Four times the last-level caches, at least 128 MiB, at most a tenth of free memory."""
     wanted = max(_LEAST_BYTES, int(_CACHE_MULTIPLE * last_level_cache_mib(cpus) * 2**20))
     allowed = int(free_memory_bytes() * _SHARE_OF_MEMORY / 2)
     if allowed < _LEAST_BYTES:
@@ -59,7 +59,7 @@ def _array_bytes(cpus: Sequence[int]) -> int:
 
 
 def _figure(session: ProbeSession, work: str, run: Callable[[Work], float]) -> Document:
-    """`run` does a work on all threads and returns the bytes of one array."""
+    """The rate of a work; `run` does it on all threads and returns the bytes of one array."""
     method, moved, function = _WORKS[work]
     array_bytes = run(function)
     seconds = time_calls(lambda: run(function), session.budget.ram_figure)
@@ -68,16 +68,16 @@ def _figure(session: ProbeSession, work: str, run: Callable[[Work], float]) -> D
 
 @contextmanager
 def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[[Work], float]]:
-    """One thread a CPU, each with its own part of both arrays.
+    """A function that runs a work on one thread for each CPU, each with a part of both arrays.
 
-    The thread that uses a part touches it first, so that it lies in its NUMA node."""
+    Each thread creates its part, so that the memory lies in the thread's NUMA node."""
     length = array_bytes // 8 // len(cpus)
 
     def touched_pair() -> tuple[Array, Array]:
         return np.ones(length, dtype=np.int64), np.zeros(length, dtype=np.int64) + 1
 
     with ExitStack() as stack:
-        # 0 is the thread, not the process.
+        # 0 pins only the calling thread, not the process.
         threads = [
             stack.enter_context(ThreadPoolExecutor(1, "", os.sched_setaffinity, (0, {cpu}))) for cpu in cpus
         ]
@@ -85,7 +85,7 @@ def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[
         pairs = [entry.result() for entry in made]
 
         def run(work: Work) -> float:
-            """Do the work on all threads; returns the bytes of one array."""
+            """Run the work on all threads; returns the bytes of one array."""
             ran = [thread.submit(work, *pair) for thread, pair in zip(threads, pairs, strict=True)]
             for entry in ran:
                 entry.result()

@@ -1,4 +1,4 @@
-"""Runs the parts of a probe in order; whatever goes wrong in one becomes its reason."""
+"""Runs the parts of a probe in order; a part that fails is recorded as skipped, with the reason."""
 
 from __future__ import annotations
 
@@ -40,11 +40,10 @@ def time_calls(
     synchronize: Callable[[], object] = lambda: None,
     clock: Clock = time.perf_counter,
 ) -> list[float]:
-    """Seconds a call in each of 5 to 30 repeats that take about `seconds` together.
+    """Seconds per call in each of 5 to 30 repeats, which take about `seconds` together.
 
     The first call (allocation, compilation, choice of algorithm) never counts; then a fifth of the time warms
-    caches and clocks. A repeat holds as many calls as last 4 ms, with the device synchronised at both ends.
-    """
+    caches and clocks. A repeat has as many calls as take 4 ms, with the device synchronised at both ends."""
 
     def repeat(calls: int) -> float:
         synchronize()
@@ -70,8 +69,8 @@ def largest_affordable(
 ) -> int:
     """The largest of rising `sizes` whose warm-up and repeats fit in `seconds`.
 
-    `seconds_of` runs one size once; the next one's time is predicted by the power `growth` of the sizes'
-    ratio (3 for matrix products), so that none is run that is far too large."""
+    `seconds_of` runs a size once. The time of the next size is predicted by the power `growth` of their ratio
+    (3 for matrix products), so that no size runs that is far too large."""
     for size, following in itertools.pairwise(sizes):
         if seconds_of(size) * (following / size) ** growth * (LEAST_REPEATS + 3) > seconds:
             return size
@@ -85,21 +84,21 @@ class Device(Struct, frozen=True):
     kind: str
 
     def synchronize(self) -> None:
-        """Wait until the device has done what it was given."""
+        """Wait until the device has completed all queued work."""
         if self.kind == "cuda":
             load_torch().cuda.synchronize()
 
     def time_calls(self, call: Callable[[], object], seconds: float) -> list[float]:
-        """See `time_calls`; the device is synchronised around a repeat."""
+        """The result of `time_calls`, with this device synchronised around each repeat."""
         return time_calls(call, seconds, synchronize=self.synchronize)
 
     def random(self, *shape: int, dtype: Any = None) -> Any:
-        """A tensor of normal random numbers (zeros would draw less power, and clock higher)."""
+        """A tensor of normal random numbers; zeros would draw less power and let clocks rise."""
         torch = load_torch()
         return torch.randn(shape, device=self.kind).to(dtype or torch.float32)
 
     def free(self) -> None:
-        """Give cached memory back, so that the next measurement finds room."""
+        """Release cached memory for the next measurement."""
         if self.kind == "cuda":
             load_torch().cuda.empty_cache()
 
@@ -109,7 +108,7 @@ CUDA = Device("cuda")
 
 
 def has_cuda() -> bool:
-    """Whether torch is here and can use a CUDA device; raises nothing."""
+    """Whether torch is installed and can use a CUDA device."""
     try:
         return bool(load_torch().cuda.is_available())
     except MeasuringError:
@@ -117,7 +116,7 @@ def has_cuda() -> bool:
 
 
 def need_cuda() -> Document:
-    """Nothing; raises `MeasuringError` that says which part is missing."""
+    """Raise `MeasuringError` that says why torch cannot use CUDA; else an empty document."""
     torch = load_torch()
     if torch.version.cuda is None and torch.version.hip is None:
         raise MeasuringError("this torch is a CPU build", hint="install one built for CUDA")
@@ -127,12 +126,12 @@ def need_cuda() -> Document:
 
 
 def missing(package: str) -> MeasuringError:
-    """The error that names the extra which brings `package`."""
+    """The error for a missing package, with the extra that installs it."""
     return MeasuringError(f"{package} is not installed", hint=install_hint("sweep"))
 
 
 def load_torch() -> ModuleType:
-    """torch; `MeasuringError` where it is missing or cannot be loaded."""
+    """The module torch. Raises `MeasuringError` if it is missing or cannot be loaded."""
     try:
         import torch
     except ModuleNotFoundError as error:
@@ -145,8 +144,8 @@ def load_torch() -> ModuleType:
 
 
 SCHEMA = "advisor.probe/1"
-# In the order of measuring: what starts processes comes before torch is loaded, and the disk
-# before a GPU warms the machine.
+# In the order of measuring: parts that start processes come before torch is loaded, and the disk comes before
+# a GPU warms the machine.
 PARTS = {
     "cpu": "model, cores, hardware threads, caches, NUMA, limits of a container",
     "decode": "JPEG decoding with 1 to all hardware threads",
@@ -160,10 +159,10 @@ Document = dict[str, Any]
 
 
 def figure(values: Sequence[float], unit: str, method: str) -> Document:
-    """A measured figure: the median of `values` (at least one), with how it came about.
+    """A measured figure: the median of at least one value, with its unit, method and spread.
 
-    `spread` is the interquartile range over the median, 0.0 for a single value; the values themselves are
-    kept, unrounded."""
+    `spread` is the interquartile range over the median, 0.0 for a single value; `values` are kept
+    unrounded."""
     middle = statistics.median(values)
     spread = 0.0
     if len(values) > 1 and middle:
@@ -180,7 +179,7 @@ def figure(values: Sequence[float], unit: str, method: str) -> Document:
 
 
 def skipped(reason: object) -> Document:
-    """In the place of what could not be measured, or is not known: one line of why."""
+    """The node that replaces a missing figure or fact: the reason in one line."""
     return {"skipped": " ".join(str(reason).split())[:400]}
 
 
@@ -190,7 +189,7 @@ def is_figure(node: object) -> bool:
 
 
 def is_skipped(node: object) -> bool:
-    """Whether a node of the document says why there is nothing."""
+    """Whether a node of the document is the reason for a missing one."""
     return isinstance(node, dict) and set(node) == {"skipped"}
 
 
@@ -199,10 +198,10 @@ _MACHINE_FACTS = ("cpu_model", "architecture", "cpus", "physical_cores", "memory
 
 
 def fingerprint(document: Mapping[str, Any]) -> Document:
-    """The machine's identity and all its figures, flat, for a trial's environment.
+    """The machine's identity and its figures in a flat form, for a trial's environment.
 
-    `figures` maps a dotted name (`gemm.cuda.fp16`) to `{"value", "unit"}`, unrounded; what was skipped is
-    left out. Two machines may be compared by the names that they share. `sizes` maps the matrices and layers
+    `figures` maps a dotted name (`gemm.cuda.fp16`) to `{"value", "unit"}`, unrounded, without skipped ones.
+    Two machines can be compared by their common names. `sizes` maps matrices and layers
     (`operations.conv3x3.wide`) to their sizes; layers were timed on `operations_device`."""
     machine, parts = document["machine"], document["parts"]
     return {
@@ -220,14 +219,14 @@ def fingerprint(document: Mapping[str, Any]) -> Document:
 
 
 def _sizes(parts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Sizes of what was timed; those of a layer are the same in every precision."""
+    """(name, sizes) of matrices and layers; a layer's sizes are the same in every precision."""
     for name, node in nodes(parts):
         if "sizes" in node:
             yield re.sub(r"^operations\.(fp32|amp)\.", "operations.", name), node["sizes"]
 
 
 def nodes(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(dotted name, table) of every table beneath a node, in the document's order."""
+    """(dotted name, table) of every table below a node, in the document's order."""
     for name, child in node.items():
         if isinstance(child, dict):
             yield prefix + name, child
@@ -235,20 +234,20 @@ def nodes(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapp
 
 
 def figures(node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The measured ones of `nodes`."""
+    """(dotted name, figure) of every measured figure below a node."""
     return (entry for entry in nodes(node) if is_figure(entry[1]))
 
 
-# Other processes above this share of a core get a warning: they take from what is measured.
+# Above this use of cores by other processes, a warning says that figures are too low.
 _BUSY_NEIGHBOUR_CORES = 0.25
-# The kernel counts in hundredths of a second; what is shorter cannot be judged.
+# The kernel counts CPU time in hundredths of a second, too coarse for a shorter part.
 _SHORTEST_JUDGED_SECONDS = 0.5
 _VERSIONS = ("torch", "numpy", "Pillow")
 
 
 class ProbeBudget(Struct, frozen=True, kw_only=True):
-    """Seconds that each kind of measurement may take; past `total` nothing new begins (a machine with
-    CUDA gets half as much again, to load its libraries)."""
+    """Seconds that each kind of measurement may take. After `total` nothing new begins; a machine with CUDA
+    gets half as much again, to load its libraries."""
 
     total: float = 56
     decode: float = 8
@@ -275,7 +274,7 @@ QUICK = ProbeBudget(
 
 
 class ProbeSession(Struct, kw_only=True):
-    """The context of every part: its time budget, its folder, and its progress report."""
+    """The context that all parts share: time budget, folder, progress report and warnings."""
 
     budget: ProbeBudget
     disk: Path
@@ -284,7 +283,7 @@ class ProbeSession(Struct, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def attempt(self, measure: Callable[[], Document]) -> Document:
-        """The measured node, or why there is none; a failed figure costs no other one."""
+        """The node that `measure` returns, or the reason of its failure; other figures are not affected."""
         if time.monotonic() > self.ends_at:
             return skipped("the time was used up; probe fewer parts with --only")
         try:
@@ -294,9 +293,9 @@ class ProbeSession(Struct, kw_only=True):
 
 
 def run_probe(parts: Iterable[str], *, quick: bool, disk: Path, report: Callable[[str], None]) -> Document:
-    """The document `advisor.probe/1` of the asked parts (names of `PARTS`), in their order.
+    """The document `advisor.probe/1` with the given parts (names of `PARTS`), in the order of `PARTS`.
 
-    Never raises for what a machine lacks: the place of what is missing says why."""
+    Never raises because of the machine: a missing part has the reason in its place."""
     budget = QUICK if quick else ProbeBudget()
     began, wanted = time.monotonic(), set(parts)
     session = ProbeSession(budget=budget, disk=disk, report=report, ends_at=began + budget.total)
@@ -315,7 +314,7 @@ def run_probe(parts: Iterable[str], *, quick: bool, disk: Path, report: Callable
 
 
 def _run_part(name: str, session: ProbeSession) -> Document:
-    """`probe(session)` of `sweeps/probe/<name>.py`, with what others did meanwhile."""
+    """The result of `probe` in the part's module, with the cores that other processes used meanwhile."""
     probe = importlib.import_module(f"advisor.sweeps.probe.{name}").probe
     before, start = _others_seconds(), time.monotonic()
     result: Document = probe(session)
@@ -331,7 +330,7 @@ def _run_part(name: str, session: ProbeSession) -> Document:
 
 
 def _others_seconds() -> float:
-    """CPU time since boot on the CPUs that this process may use, less its own and its ended children's."""
+    """CPU seconds since boot on this process's CPUs, without its use and that of its ended children."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     own = sum(usage.ru_utime + usage.ru_stime for usage in usages)
     try:

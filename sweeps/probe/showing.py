@@ -1,4 +1,4 @@
-"""A probe's document as tables of text; pure."""
+"""Formats a probe's document as tables of text; pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Node = Mapping[str, Any]
 
 
 class Section(Struct, frozen=True):
-    """One table: all cells are text; the columns numbered in `right` are numbers."""
+    """A table of text cells; columns in `right` are right-aligned numbers."""
 
     title: str
     header: Sequence[str]
@@ -23,7 +23,7 @@ class Section(Struct, frozen=True):
 
 
 def headline(document: Node) -> str:
-    """The machine in one line."""
+    """One line that describes the machine."""
     machine, gpu = document["machine"], document["parts"].get("gpu", {})
     names = [str(device["name"]) for device in gpu.get("devices", ())]
     gpus = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
@@ -35,7 +35,7 @@ def headline(document: Node) -> str:
 
 
 def sections(document: Node) -> list[Section]:
-    """Facts of the CPU, disk and GPUs, then figures, then layers; empty ones are left out."""
+    """The tables: facts of the CPU, disk and GPUs, then figures, then layers; without empty ones."""
     parts = {name: part for name, part in document["parts"].items() if not is_skipped(part)}
     result = [
         Section("CPU", ("", ""), list(_cpu(parts.get("cpu", {})))),
@@ -49,7 +49,7 @@ def sections(document: Node) -> list[Section]:
 
 
 def not_measured(document: Node) -> list[str]:
-    """'gpu: NVIDIA's driver ..', a line for each reason, however many figures it cost."""
+    """One line for each reason why figures are missing: 'gpu: NVIDIA's driver ..'."""
     reasons: dict[str, list[str]] = {}
     for name, node in nodes(document["parts"]):
         if is_skipped(node):
@@ -116,7 +116,7 @@ def _gpu(device: Node, part: Node) -> Section:
 
 
 def _figures(parts: Node) -> Section:
-    """All but what has a table of its own: the disk's figures and the layers'."""
+    """The table of figures, without those of the disk and the layers, which have separate tables."""
     section = Section("Measured", ("what", "value", "unit", "spread", "repeats"), [], (1, 3, 4))
     others = {name: part for name, part in parts.items() if name not in ("disk", "operations")}
     launch = {"launch": parts.get("operations", {}).get("launch", {})}

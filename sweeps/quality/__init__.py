@@ -1,1 +1,1 @@
-"""The quality of a measurement: its steady state, its interval, what disturbed it."""
+"""Judges a measurement: its steady state, its interval, and disturbances."""

@@ -1,9 +1,9 @@
-"""Weaknesses of a measurement, each with its remedy; pure.
+"""Finds weaknesses of a measurement, each with its remedy; pure.
 
-One record for all of it: limits and ends, too few or unsteady steps, stalls, runs that differ, what the
-machine did meanwhile (neighbours, throttling, stolen time, clocks), age. What the machine did stands in the
-environment, from `advisor.sweeps.worker.timed_run`, the sampler of the GPU and `sustained_rate`; a row
-without raises no issue there."""
+They concern limits, status, too few or unsteady steps, stalls, runs that differ, the machine meanwhile
+(neighbours, throttling, stolen time, clocks) and age. Facts about the machine are in the row's environment,
+written by `advisor.sweeps.worker.timed_run`, the GPU sampler and `sustained_rate`; a row without them has no
+such issues."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from advisor.sweeps.quality.rates import is_steady, mean_error
 
 
 def is_stale(started_at: str, since: datetime | None) -> bool:
-    """Whether a measurement that began then (ISO 8601) is older than `since`; one that does not
-    say when it began is older than anything, and nothing is where no `since` is asked for."""
+    """Whether a measurement that began at `started_at` (ISO 8601) is older than `since`. Without a start time
+    it is older than any `since`; without a `since` no measurement is."""
     begun = moment_of(started_at)
     return since is not None and (begun is None or begun < since)
 
@@ -37,17 +37,17 @@ _STALLED = 0.05
 _SLOWED = 0.05
 _STOLEN = 0.02
 _CLOCK_FELL = 0.10
-# PyTorch has a release every two to three months, drivers as often.
+# PyTorch and drivers have a release every two to three months.
 _OLD = timedelta(days=180)
-# How a GPU of that size works, and what somebody chose; heat and brakes are this machine's.
+# Throttling that is normal for the GPU or set by its owner, unlike heat and hardware brakes.
 _HARMLESS = {
     *("sw_power_cap", "gpu_idle", "applications_clocks_setting", "display_clock_setting", "sync_boost"),
     "power cap",  # in rows from before NVML's codes
 }
-# Heat and hardware brakes, as NVML names them; in more than so many of the samples they are the rate's cause.
+# NVML's names of heat and hardware brakes. In more than this share of samples they explain the rate.
 _SLOWDOWNS = {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
 _SLOWED_SAMPLES = 0.05
-_BUSY_PERCENT = 5  # of the last second, before a step of its own
+_BUSY_PERCENT = 5  # of the last second before the trial's first step
 
 
 class QualityIssue(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class QualityIssue(Struct, frozen=True, kw_only=True):
     advice: Message
 
 
-# What was measured with one of these is not the GPU that is named: no fit and no anchor takes it.
+# A rate measured under one of these is not that of the named GPU: no fit and no anchor uses it.
 REFUSED = {
     "gpu_shared": "other processes computed on its GPU",
     "gpu_throttled": "heat or a hardware brake held its GPU's clocks back",
@@ -66,19 +66,19 @@ REFUSED = {
 
 
 def refusal(measurement: Measurement) -> str:
-    """Why no fit and no anchor takes a measurement, for what one of its runs met; empty where they may."""
+    """The reason, from any of its runs, why no fit and no anchor may use a measurement; "" if they may."""
     reasons = map(refusal_in, _environments(measurement))
     return next(filter(None, reasons), "")
 
 
 def refusal_in(environment: Mapping[str, Any]) -> str:
-    """The reason to refuse one run, by its environment (for a run of `measure`: its `gpu_state`)."""
-    codes = (issue.code for issue in _of_gpu(environment))
+    """The reason to refuse one run, from its environment (or its `gpu_state` in an anchor); "" if none."""
+    codes = (issue.code for issue in _gpu_issues(environment))
     return next((REFUSED[code] for code in codes if code in REFUSED), "")
 
 
 def _environments(measurement: Measurement) -> Iterator[Mapping[str, Any]]:
-    """Environments of each counted run and the GPU stage: a GPU may heat up between them."""
+    """The environments of each counted run and of its separate run of the GPU stage."""
     for run in (measurement.environment, *(run.get("environment", {}) for run in measurement.repeats)):
         yield run
         if alone := (run.get("stage_runs") or {}).get(Stage.ACCELERATOR.value):
@@ -91,7 +91,7 @@ def is_gpu_shared(environment: Mapping[str, Any]) -> bool:
 
 
 _AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
-# By code: what is weak, and the way out.
+# Code: the weakness, and the advice.
 _TEXTS: Mapping[str, tuple[str, str]] = {
     **{status.value: ("{reason}", _AGAIN) for status in Status},
     "stale": (
@@ -165,7 +165,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
         "nothing to do for the rate; let the clock be slewed (chrony), not stepped",
     ),
 }
-_OF_PACE = (
+_PACE_TEXTS = (
     "{last:.4g} samples/s at the end, {first:.4g} in the first minute ({change_percent:+.0f} %){clocks}",
     "the end is what lasts: measure it again now, or longer with --iterations",
 )
@@ -177,18 +177,18 @@ def _issue(code: str, texts: tuple[str, str] | None = None, **numbers: Any) -> Q
 
 
 def quality_issues(measurement: Measurement, now: datetime | None = None) -> tuple[QualityIssue, ...]:
-    """Everything that is weak in one measurement; with `now`, its age too. Each code once."""
-    issues = [*_of_ending(measurement)]
+    """The weaknesses of a measurement, each code once; its age is judged only if `now` is given."""
+    issues = [*_status_issues(measurement)]
     if measurement.status is Status.OK:
-        issues += [*_of_steps(measurement), *_of_runs(measurement)]
+        issues += [*_step_issues(measurement), *_run_issues(measurement)]
         for environment in _environments(measurement):
-            issues += _of_machine(environment)
+            issues += _machine_issues(environment)
     if now and measurement.started_at and is_stale(measurement.started_at, now.astimezone(UTC) - _OLD):
         issues.append(_issue("stale", day=measurement.started_at[:10]))
     return tuple({issue.code: issue for issue in reversed(issues)}.values())[::-1]
 
 
-def _of_ending(measurement: Measurement) -> Iterator[QualityIssue]:
+def _status_issues(measurement: Measurement) -> Iterator[QualityIssue]:
     status = measurement.status
     if status not in (Status.OK, Status.OUT_OF_MEMORY):
         yield _issue(status.value, reason=measurement.reason or status.value.replace("_", " "))
@@ -196,7 +196,7 @@ def _of_ending(measurement: Measurement) -> Iterator[QualityIssue]:
         yield _issue("not_limited")
 
 
-def _of_steps(measurement: Measurement) -> Iterator[QualityIssue]:
+def _step_issues(measurement: Measurement) -> Iterator[QualityIssue]:
     steps, period = measurement.step_seconds, measurement.trial.loader_period
     error, are_few = mean_error(steps, period), len(steps) < FEW_STEPS
     if are_few or error is None:
@@ -206,7 +206,7 @@ def _of_steps(measurement: Measurement) -> Iterator[QualityIssue]:
         yield _issue("wide_interval", known_percent=100 * error.half_width, wanted_percent=100 * wanted)
     if not (are_few or is_steady(steps, period)):
         yield _issue("drift")
-    third = len(steps) // 3  # the median step of the first third, and of the last
+    third = len(steps) // 3  # compares the median steps of the first and the last third
     if third >= FEW_STEPS:
         slower = statistics.median(steps[-third:]) / statistics.median(steps[:third]) - 1
         if slower > _SLOWED:
@@ -215,9 +215,9 @@ def _of_steps(measurement: Measurement) -> Iterator[QualityIssue]:
         yield _issue("stalls", stall_percent=100 * share)
 
 
-def _of_runs(measurement: Measurement) -> Iterator[QualityIssue]:
-    """Runs that differ, and a pace that changed: slower at the end than in the first minute, or faster, is
-    not the rate. A first minute that does not count in it spoils nothing."""
+def _run_issues(measurement: Measurement) -> Iterator[QualityIssue]:
+    """Issues of runs that differ, and of a pace that changed after the first minute, unless that minute does
+    not count in the rate."""
     seconds = [mean_step_seconds(run) for run in measurement.run_steps if run]
     if len(seconds) > 1 and (spread := max(seconds) / min(seconds) - 1) > REPEATS_DIFFER:
         yield _issue("repeats_differ", runs=len(seconds), spread_percent=100 * spread)
@@ -231,13 +231,13 @@ def _of_runs(measurement: Measurement) -> Iterator[QualityIssue]:
     if abs(change := last / first - 1) > _SLOWED:
         code = "throttled_or_burst" if change < 0 else "slow_first_minute"
         numbers = {"last": last, "first": first, "change_percent": 100 * change, "clocks": clocks}
-        yield _issue(code, _OF_PACE, **numbers)
+        yield _issue(code, _PACE_TEXTS, **numbers)
 
 
-def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
+def _machine_issues(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
     if (share := environment.get("steal_share") or 0.0) > _STOLEN:
         yield _issue("stolen_cpu_time", stolen_percent=100 * share)
-    yield from _of_gpu(environment)
+    yield from _gpu_issues(environment)
     if causes := _throttle_reasons(environment):
         yield _issue("throttled", causes=causes)
     if environment.get("side_by_side"):
@@ -257,8 +257,8 @@ def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
         )
 
 
-def _of_gpu(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
-    """During the main run, and while the GPU's own steps were timed: answers rest on these."""
+def _gpu_issues(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
+    """Issues of the GPU in the main run and in the separate run of the GPU stage, on which answers rest."""
     alone = (environment.get("stage_runs") or {}).get(Stage.ACCELERATOR.value) or {}
     for meanwhile in (environment, alone):
         if is_gpu_shared(meanwhile):
@@ -271,7 +271,7 @@ def _of_gpu(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
 
 
 def _slowdowns(environment: Mapping[str, Any]) -> dict[str, float]:
-    """NVML's heat and power brakes that held long enough to explain a rate, with their share."""
+    """The shares of samples of those heat and hardware brakes that held long enough to explain the rate."""
     shares = environment.get("gpu_throttle_reasons")
     if not isinstance(shares, dict):
         return {}
@@ -282,9 +282,9 @@ def _slowdowns(environment: Mapping[str, Any]) -> dict[str, float]:
 def _throttle_reasons(environment: Mapping[str, Any]) -> list[str]:
     codes = [
         *(environment.get("gpu_throttle_reasons") or ()),
-        *(environment.get("gpu_held_back_by") or ()),  # of rows from before the sampler
+        *(environment.get("gpu_held_back_by") or ()),  # in rows that are older than the sampler
     ]
-    elsewhere = _HARMLESS | set(_slowdowns(environment))
-    reasons = [code.replace("_", " ") for code in dict.fromkeys(codes) if code not in elsewhere]
+    reported = _HARMLESS | set(_slowdowns(environment))
+    reasons = [code.replace("_", " ") for code in dict.fromkeys(codes) if code not in reported]
     throttles = environment.get("cpu_thermal_throttles") or 0
     return [*reasons, *([f"{throttles:.0f} thermal throttles of the CPU"] if throttles else ())]

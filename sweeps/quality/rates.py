@@ -1,15 +1,14 @@
-"""Which steps of a run count, and how uncertain its rate is within and between runs.
+"""Finds the steps of a run that count, and the error of its rate within and between runs.
 
-Steady state: a change-point test on the logarithms of step times: the series is cut where the levels before
-and after differ most, measured in standard errors (the maximally selected two-sample statistic; Hawkins 1977,
-JASA 72:180-186). Values are first drawn in to four deviations of the later half (Huber's winsorising), so
-that stalls of any length weigh like slightly long steps.
+Steady state: a change-point test on the logarithms of step times. The series is cut where the levels before
+and after differ most in standard errors (the maximally selected two-sample statistic; Hawkins 1977, JASA
+72:180-186). Values are first winsorised (Huber) at four deviations of the later half, so that a stall of any
+length weighs like a slightly long step.
 
-Within a run: overlapping batch means (Meketon and Schmeiser 1984, Winter Simulation Conference), which is the
-variance that the moving-block bootstrap of the mean converges to (Kuensch 1989, Annals of Statistics
-17:1217-1241), without its draws. Between runs: a run is one value, as Kalibera and Jones (2013, ISMM) and
-pyperf have it, and few runs borrow their spread from what repeats of other trials showed (Smyth 2004, SAGMB
-3:3)."""
+Within a run: overlapping batch means (Meketon and Schmeiser 1984, Winter Simulation Conference), the variance
+to which the moving-block bootstrap of the mean converges (Kuensch 1989, Annals of Statistics 17:1217-1241),
+without random draws. Between runs: each run is one value (Kalibera and Jones 2013, ISMM; pyperf), and the
+spread of few runs is pooled with that of other trials' repeats (Smyth 2004, SAGMB 3:3)."""
 
 from __future__ import annotations
 
@@ -24,73 +23,73 @@ from msgspec.structs import replace
 from advisor.domain import Measurement
 from advisor.domain.results import mean_step_seconds, stall_indices
 
-# Of normal steps, 60 or more of them, a start is cut off in at most one of 200 series at this one.
+# With this threshold, a start is wrongly cut off in at most one of 200 series of 60 or more normal steps.
 _CRITICAL = 4.5
 _TOLERATED_WARMUP = 0.01
 _TOLERATED_DRIFT = 0.05
-_SMALLEST_DEVIATION = 0.002  # a timer's and scheduler's own noise, of a log
-_DRAWN_IN_TO = 4.0
+_SMALLEST_DEVIATION = 0.002  # noise of timer and scheduler, in log seconds
+_WINSOR_DEVIATIONS = 4.0
 _SIGMA_OF_MAD = 1.4826
 _EVEN_WITHIN = 0.10
-# A start that is fast (what was prepared ahead, clocks before they are hot) may be left out at any
-# length up to half: that lowers the rate. A slow one is time that a user pays for, unless short.
+# A fast start (batches prepared ahead, clocks before they are hot) may be cut up to half of the steps: that
+# only lowers the rate. A slow start is time that a user pays for, unless it is short.
 _LONGEST_FAST_START = 0.5
 _LONGEST_SLOW_START = 0.2
-_MOST_OF_IT = 0.75
+_MOST_OF_START = 0.75
 
 
 def is_steady(step_seconds: Sequence[float], period: int = 1) -> bool:
-    """Whether the level does not change anywhere by more than 5 % and more than chance.
+    """Whether the level of step times never changes by more than 5 % and more than chance.
 
     Fewer than four steps are never steady."""
     if len(step_seconds) < 4:
         return False
     values = _levels(step_seconds, steps_together(step_seconds, period))
-    return _change(values, _TOLERATED_DRIFT) is None
+    return _change_index(values, _TOLERATED_DRIFT) is None
 
 
 def count_warmup_steps(step_seconds: Sequence[float], period: int = 1, *, cold: bool = False) -> int:
-    """The number of leading steps before steady state; no step after it is ever left out.
+    """The number of leading steps before steady state; all later steps count.
 
-    A series begins where the pipeline already runs; of a `cold` one the first step loads kernels and fills
-    queues, and is warm-up whatever it took. Beyond that the first level change is cut off, and that of what
-    remains, as long as all that is cut is a short slow start (up to a fifth) or a fast one (up to half). So
-    neither a stall (a single step or round, wherever it stands) nor a slow phase of the run is ever warm-up.
-    Changes below 1 % bias nothing by more than that."""
+    The pipeline should already run when a series begins; in a `cold` series the first step loads kernels and
+    fills queues, and is always warm-up. After that, steps before a level change are cut off repeatedly, as
+    long as all of them are a short slow start (up to a fifth) or a fast one (up to half). So neither a stall
+    (a single step or round) nor a slow phase of the run is ever warm-up. Changes below 1 % are ignored: they
+    bias the rate by no more."""
     if cold and len(step_seconds) > 1:
         return 1 + count_warmup_steps(step_seconds[1:], period)
     size = steps_together(step_seconds, period)
     values = _levels(step_seconds, size)
     dropped = 0
-    while cut := _start(values, dropped):
+    while cut := _start_length(values, dropped):
         dropped += cut
     return dropped * size
 
 
-def _start(values: Sequence[float], dropped: int) -> int:
-    """The values of the next start that may be cut off behind `dropped` ones; 0 for none."""
+def _start_length(values: Sequence[float], dropped: int) -> int:
+    """The number of values that may be cut off as a start after `dropped` ones; 0 for none."""
     rest = values[dropped:]
-    level = _drawn_in(rest)
-    cut = _change(rest, _TOLERATED_WARMUP)
+    level = _winsorised(rest)
+    cut = _change_index(rest, _TOLERATED_WARMUP)
     while cut is not None:
         start, after = level[:cut], statistics.fmean(level[cut:])
         slow = sum(value > after + _TOLERATED_WARMUP for value in start)
         is_fast = statistics.fmean(start) < after
-        # Most of a slow start is slow: a stall among steps as all others is none.
-        is_start = cut > 1 and (is_fast or slow >= _MOST_OF_IT * cut)
+        # Most steps of a slow start are slow; a stall among normal steps is no start.
+        is_start = cut > 1 and (is_fast or slow >= _MOST_OF_START * cut)
         longest = _LONGEST_FAST_START if is_fast else _LONGEST_SLOW_START
         if is_start and dropped + cut <= longest * len(values):
             return cut
-        cut = _change(rest[:cut], _TOLERATED_WARMUP)  # a change further on may hide an earlier one
+        cut = _change_index(rest[:cut], _TOLERATED_WARMUP)  # a later change may hide an earlier one
     return 0
 
 
-def _change(values: Sequence[float], tolerated: float) -> int | None:
-    """The place where the level changes most; None where it is chance."""
+def _change_index(values: Sequence[float], tolerated: float) -> int | None:
+    """The index where the level changes most; None if the change is chance or tolerated."""
     count = len(values)
     if count < 3:
         return None
-    values = _drawn_in(values)
+    values = _winsorised(values)
     deviation, sums = _deviation(values), list(itertools.accumulate(values))
     best, best_cut, difference = 0.0, 0, 0.0
     for cut, before in enumerate(sums[:-1], 1):
@@ -102,7 +101,7 @@ def _change(values: Sequence[float], tolerated: float) -> int | None:
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """Spread of the later half, or of neighbours' differences where smaller: drift must show."""
+    """Standard deviation of the later half, or that from neighbours' differences, which ignores a drift."""
     later = values[len(values) // 2 :]
     middle = statistics.median(later)
     around = _SIGMA_OF_MAD * statistics.median(abs(value - middle) for value in later)
@@ -113,26 +112,26 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def _levels(step_seconds: Sequence[float], size: int) -> list[float]:
-    """Logs of the means of groups of steps."""
+    """The logarithms of the mean seconds of groups of `size` steps."""
     whole = len(step_seconds) - len(step_seconds) % size
     groups = [step_seconds[index : index + size] for index in range(0, whole, size)]
     return [math.log(max(statistics.fmean(group), 1e-9)) for group in groups]
 
 
-def _drawn_in(values: Sequence[float]) -> Sequence[float]:
-    """The values, none further off the middle of the later half than four deviations."""
+def _winsorised(values: Sequence[float]) -> Sequence[float]:
+    """The values, winsorised at four deviations from the median of the later half."""
     if len(values) < 3:
         return values
     later = values[len(values) // 2 :]
     middle = statistics.median(later)
     deviation = _SIGMA_OF_MAD * statistics.median(abs(value - middle) for value in later)
-    reach = _DRAWN_IN_TO * max(deviation, 5 * _SMALLEST_DEVIATION)
+    reach = _WINSOR_DEVIATIONS * max(deviation, 5 * _SMALLEST_DEVIATION)
     return [min(max(value, middle - reach), middle + reach) for value in values]
 
 
 def steps_together(step_seconds: Sequence[float], period: int) -> int:
-    """Steps that are looked at together: single ones where all but stalls lie within 10 % of their median,
-    else whole rounds of the loader, since a long step followed by a short one is no change."""
+    """The number of steps to group for tests: 1 if all steps but stalls lie within 10 % of their median, else
+    a whole round of the loader, in which long and short steps alternate."""
     later = list(step_seconds[len(step_seconds) // 2 :])
     stalls = set(stall_indices(later, period))
     usual = [seconds for index, seconds in enumerate(later) if index not in stalls]
@@ -146,27 +145,27 @@ CONFIDENCE = 0.95
 
 
 class RunSpread(Struct, frozen=True):
-    """The spread between runs of a trial, beside the error within them: the log standard deviation of
-    their rates, and its degrees of freedom for another trial."""
+    """The spread between runs of a trial, in addition to the error within them: the standard deviation of the
+    logs of their rates, and its degrees of freedom when used for another trial."""
 
     sigma: float
     degrees: int
 
 
-# From two sweeps of 27 trials: half of them differed by 1.7 %, which is 0.6745 * sqrt(2) of it; the
-# degrees are judgement. `python -m benchmarks.rates coverage --json` shows how often intervals hold
-# on an emulated GPU (docs/internals/measuring.md); nobody has tried them on a real one.
+# From two sweeps of 27 trials: half of the pairs differed by 1.7 %, which is 0.6745 * sqrt(2) * sigma; the
+# degrees are a judgement. `python -m benchmarks.rates coverage --json` shows how often intervals hold on an
+# emulated GPU (docs/internals/measuring.md); on a real one this is untested.
 BETWEEN_RUNS = RunSpread(sigma=0.018, degrees=8)
-# Enough for a spread, and each far longer than what a step takes after the ones before it.
+# Enough blocks for a spread, each far longer than the dependence between steps.
 _BLOCKS = 5
 
 
 class RateInterval(Struct, frozen=True, kw_only=True):
-    """A rate in samples per second, and where the rate of the trial's next run lies with 95 %.
+    """A rate in samples per second, and the 95 % interval of the rate of the trial's next run.
 
-    `standard_error` is that of the logarithm of `rate`, spread between runs included; `relative_error` is
-    half the width of the 95 % interval of what the runs themselves averaged, as a share: what more steps
-    would make smaller."""
+    `standard_error` is that of the logarithm of `rate`, including the spread between runs. `relative_error`
+    is half the 95 % interval of the measured runs' mean, as a share: the part that more steps would
+    reduce."""
 
     lower: float
     rate: float
@@ -176,12 +175,11 @@ class RateInterval(Struct, frozen=True, kw_only=True):
 
 
 def rate_interval(measurement: Measurement, spread: RunSpread = BETWEEN_RUNS) -> RateInterval | None:
-    """The interval of a measurement's rate over all good runs; None where one of them has too few steps for
-    an error.
+    """The interval of a measurement's rate over all good runs; None if one of them has too few steps.
 
-    The runs' variance is the pooled one of the prior (`spread`, and the error within a run) and of the runs,
-    a scaled inverse chi-square; the next run differs from the mean of n by sqrt(1 + 1/n) of its root, and
-    Student's t has both degrees of freedom."""
+    The variance between runs pools a prior (`spread`, and the error within a run) with the runs' variance, as
+    a scaled inverse chi-square. The next run differs from the mean of n runs by sqrt(1 + 1/n) standard
+    deviations; Student's t has the degrees of freedom of both."""
     rate, period = measurement.throughput_samples_per_second, measurement.trial.loader_period
     if rate is None:
         return None
@@ -199,8 +197,8 @@ def rate_interval(measurement: Measurement, spread: RunSpread = BETWEEN_RUNS) ->
 
 
 class RunsError(Struct, frozen=True):
-    """The error of `count` runs of one trial: `variance` of the log of a run's mean step, with its
-    degrees of freedom; `within` is a run's own part, with its `freedom`."""
+    """The error of `count` runs of one trial: the `variance` of the log of a run's mean step, with its
+    `degrees` of freedom; `within` is the part from within a run, with its `freedom`."""
 
     count: int
     variance: float
@@ -217,7 +215,7 @@ class RunsError(Struct, frozen=True):
 def runs_error(
     runs: Sequence[Sequence[float]], period: int = 1, spread: RunSpread = BETWEEN_RUNS
 ) -> RunsError | None:
-    """The error of runs with these step seconds; None where one of them has too few steps for an error."""
+    """The error of runs with these step seconds; None if one of them has too few steps."""
     errors = [mean_error(run, period) for run in runs]
     known = [error for error in errors if error is not None]
     if not known or len(known) < len(errors):
@@ -233,13 +231,13 @@ def runs_error(
 
 
 def run_intervals(measurement: Measurement) -> list[RateInterval | None]:
-    """The interval of each run that has steps, by itself."""
+    """The interval of each single run that has steps."""
     runs = [run for run in measurement.run_steps if run]
     return [rate_interval(replace(measurement, step_seconds=tuple(run), repeats=())) for run in runs]
 
 
 class MeanError(Struct, frozen=True):
-    """Standard error of a run's mean step as a share of it, and its degrees of freedom."""
+    """The standard error of a run's mean step, as a share of the mean, and its degrees of freedom."""
 
     relative: float
     degrees: int
@@ -251,10 +249,9 @@ class MeanError(Struct, frozen=True):
 
 
 def mean_error(step_seconds: Sequence[float], period: int = 1) -> MeanError | None:
-    """The standard error of the mean of steps that may depend on earlier ones; None below five blocks.
+    """The standard error of the mean of steps that may be correlated; None for fewer than five blocks.
 
-    A block is a fifth of the run or a little less, in whole rounds of the loader where steps come in bunches.
-    """
+    A block is about a fifth of the run, in whole rounds of the loader if steps come in bunches."""
     import numpy as np
 
     count = len(step_seconds)
@@ -273,8 +270,8 @@ def mean_error(step_seconds: Sequence[float], period: int = 1) -> MeanError | No
 
 
 def students_quantile(degrees: int) -> float:
-    """Student's t that 2.5 % lie above: Cornish and Fisher's expansion (Abramowitz and Stegun
-    26.7.5), within 0.3 % from four degrees of freedom on."""
+    """The 97.5 % quantile of Student's t, by Cornish and Fisher's expansion (Abramowitz and Stegun 26.7.5):
+    within 0.3 % from four degrees of freedom on."""
     z, n = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2), degrees
     return (
         z
@@ -284,18 +281,18 @@ def students_quantile(degrees: int) -> float:
     )
 
 
-# An interval that is looked at whenever it may have become narrow enough covers too rarely. Looked at five
-# times at most, at times that grow alike, it covers as often as it says (tests/sweeps/quality/test_rates.py).
+# An interval that is checked after every step, until it is narrow enough, covers too rarely. Checked at most
+# five times, at geometric times, it covers as often as it should (tests/sweeps/quality/test_rates.py).
 _CHECKS = 5
-# Of more steps, so many whole rounds are looked at together: a check takes about a millisecond.
+# More steps are grouped into about so many whole rounds, so that a check takes about a millisecond.
 _MOST_ROUNDS = 1024
 
 
 class StoppingRule:
-    """Whether a run has measured enough, asked after each step.
+    """Decides after each step whether a run has measured enough.
 
-    It has when the steady steps are at least `min_steps` and last `first_seconds`, do not drift, and have a
-    mean known to `rel_error`. That is checked five times, first after `first_seconds`, and never again after
+    It has if there are at least `min_steps` steady steps that last `first_seconds`, do not drift, and have a
+    mean known to `rel_error`. This is checked five times, first after `first_seconds`, and never after
     `last_seconds`."""
 
     def __init__(
@@ -307,13 +304,13 @@ class StoppingRule:
         self._times = [first_seconds * ratio ** (n / _CHECKS) for n in range(_CHECKS)]
 
     def is_met(self, step_seconds: Sequence[float], elapsed_seconds: float) -> bool:
-        """At this moment; `step_seconds` are all steps so far, warm-up too."""
+        """Whether the run may stop now; `step_seconds` are all steps so far, including warm-up."""
         if not self._times or elapsed_seconds < self._times[0]:
             return False
         if len(step_seconds) < self._min_steps:
             return False
         self._times = [time for time in self._times if time > elapsed_seconds]
-        # Whole rounds at a time have no period of their own.
+        # Groups of whole rounds have no period.
         size = len(step_seconds) // (_MOST_ROUNDS * self._period) * self._period
         size, period = (size, 1) if size else (1, self._period)
         whole = range(0, len(step_seconds) - size + 1, size)
@@ -334,23 +331,23 @@ _FEWEST_STEPS = 6
 def sustained_rate(
     step_seconds: Sequence[float], samples_per_step: int, first_minute: Sequence[float] = ()
 ) -> dict[str, float]:
-    """Samples per second of the cold first minute and of the last one (of what follows the first where that
-    is shorter), and the seconds in which the last was seen.
+    """Samples per second of the cold first minute and of the last minute (or of all after the first, if
+    shorter), and the seconds of the latter.
 
-    `step_seconds` are all steps in order, warm-up too: a burst at the start looks like one. The first minute
-    is theirs, unless the run had one before them that does not count. The last one is left out where it has
-    fewer than six steps or 30 s, and then a first one that counts too."""
+    `step_seconds` are all steps in order, including warm-up, which a burst at the start may resemble. They
+    include the first minute, unless `first_minute` has the steps of one that does not count. A last minute of
+    fewer than six steps or 30 s is left out, and with it a first minute that counts."""
     counts = not first_minute
     if counts:
         split = sum(end <= MINUTE_SECONDS for end in itertools.accumulate(step_seconds))
         whole, step_seconds = step_seconds, step_seconds[split:]
-        if split < _FEWEST_STEPS or not _lasts(step_seconds):
+        if split < _FEWEST_STEPS or not _is_long_enough(step_seconds):
             return {}
         first_minute = whole[:split]
     rates = {"first_minute_samples_per_second": samples_per_step / mean_step_seconds(first_minute)}
     left = sum(step_seconds) - MINUTE_SECONDS
     begin = sum(end <= left for end in itertools.accumulate(step_seconds))
-    if not _lasts(last := step_seconds[begin:]):
+    if not _is_long_enough(last := step_seconds[begin:]):
         return {} if counts else rates
     return rates | {
         "sustained_samples_per_second": samples_per_step / mean_step_seconds(last),
@@ -359,12 +356,12 @@ def sustained_rate(
 
 
 def first_minute_rate(measurement: Measurement) -> float | None:
-    """Samples per second of a run's cold first minute, where it had more than that one."""
+    """Samples per second of a run's cold first minute; None if the run was not longer."""
     pace = measurement.environment.get("pace") or {}
     rate: float | None = pace.get("first_minute_samples_per_second")
     return rate
 
 
-def _lasts(step_seconds: Sequence[float]) -> bool:
-    """Whether a rate of them can be set beside that of a minute."""
+def _is_long_enough(step_seconds: Sequence[float]) -> bool:
+    """Whether these steps are long enough to compare their rate with that of a minute."""
     return len(step_seconds) >= _FEWEST_STEPS and sum(step_seconds) >= _LEAST_LATER_SECONDS

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def rank() -> int:
-    """Measure together with the other ranks; the exit code."""
+    """Measure together with the other ranks; returns the exit code."""
     from torch.distributed.elastic.multiprocessing.errors import record
 
     return int(record(answer_parent)(_measured) or 0)
@@ -45,7 +45,7 @@ def _measured() -> dict[str, Any]:
 
 
 def torchrun() -> int:
-    """Run the ranks of this node to their end; the exit code."""
+    """Run the ranks of this node until they end; returns the exit code."""
     kills_before = oom_kills()
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
@@ -62,7 +62,7 @@ def torchrun() -> int:
 
 
 def _cause(failures: Mapping[int, ProcessFailure], kills_before: int) -> str:
-    """The first failure: ranks that lose their connection to a killed one only report that."""
+    """The reason of the first failure; later ranks only report that they lost the connection to it."""
     for number, failure in failures.items():
         if failure.exitcode == -signal.SIGKILL:
             return f"rank {number} was killed from outside (SIGKILL){killer_text(kills_before)}"
@@ -72,7 +72,7 @@ def _cause(failures: Mapping[int, ProcessFailure], kills_before: int) -> str:
 
 
 def main() -> None:
-    """A rank, where the only argument is a job; else torchrun."""
+    """Run one rank if the argument is a job, else torchrun."""
     end_with_parent()
     if code := rank() if sys.argv[1].startswith("{") else torchrun():
         raise SystemExit(code)

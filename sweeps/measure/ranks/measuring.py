@@ -1,7 +1,7 @@
-"""The measuring of one rank: steps alone, the same steps with all ranks, and all-reduces alone.
+"""Measures in one rank: steps of one rank, the same steps with all ranks, and all-reduces.
 
-Weak scaling: each rank has a batch of its own, as large as that of one alone. The efficiency of n ranks is
-their rate over n times the rate of one. Needs torch."""
+Weak scaling: each rank has a batch as large as a single rank's. The efficiency of n ranks is their rate over
+n times the rate of one. Needs torch."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ _QUERY_SECONDS = 10.0
 
 
 def node_facts(*, on_gpu: bool) -> dict[str, Any]:
-    """Facts of all ranks and of this one's node, as torchrun and the system give them.
+    """Facts of the ranks and of this rank's node, from torchrun and the system.
 
-    `interface` leads to the first node; `interface_gbit_per_second` is what its driver says, None where
-    it does not: virtual ones say nothing, or something of no meaning. `topology` is what nvidia-smi
-    prints of the GPUs. Gloo and NCCL get that interface, unless the user set one: on hosts with several
-    they choose another one themselves."""
+    `interface` leads to the first node. `interface_gbit_per_second` is reported by its driver (None if not;
+    that of a virtual interface may be meaningless). `topology` is nvidia-smi's output. Gloo and NCCL are set
+    to that interface unless the user has set one, since on hosts with several they may choose another."""
     ranks, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
     interface = _interface_towards(os.environ["MASTER_ADDR"]) if ranks > here else None
     for name in _INTERFACES if interface else ():
@@ -63,33 +62,33 @@ def node_facts(*, on_gpu: bool) -> dict[str, Any]:
 
 
 def _interface_towards(host: str) -> str | None:
-    """The interface with the address from which packets to the host go out."""
+    """The interface from which packets to the host leave; None for loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((host, 9))  # sends nothing
         own = probe.getsockname()[0]
     for name, addresses in psutil.net_if_addrs().items():
-        # The first node reaches itself over loopback, which leads nowhere else.
+        # The first node reaches itself over loopback, which other nodes cannot use.
         if name != "lo" and own in (entry.address for entry in addresses):
             return str(name)
     return None
 
 
-# The backward pass computes gradients of inputs and of weights: twice the products of the forward
-# pass (Kaplan et al. 2020, section 2.1, count them so).
+# The backward pass computes gradients of inputs and of weights: twice the products of the forward pass (as in
+# Kaplan et al. 2020, section 2.1).
 FORWARD_SHARE = 1 / 3
-# Gradients become ready in so many equal parts: about as many as a ResNet has stages and blocks.
+# Gradients become ready in this number of equal parts, about the stages and blocks of a ResNet.
 _PARTS = 16
 
 
 class EmulatedRank(Engine):
-    """Steps of `step_seconds`, whose backward pass makes the gradients of `parameters` fp32 numbers
-    ready evenly; with `parallel` they are averaged over all ranks meanwhile, as
-    DistributedDataParallel does. The optimiser's step is part of the pace. What the averaging takes
-    of this CPU slows no GPU, so each part is ready at its own time, not after the one before it."""
+    """Emulates training steps of `step_seconds`, in whose backward pass the gradients of `parameters` fp32
+    numbers become ready at an even pace. With `parallel`, DistributedDataParallel averages them over all
+    ranks meanwhile. The step includes the optimiser's. Averaging uses this CPU but would not slow a GPU, so
+    each part is ready at a fixed time, not after the previous part."""
 
     def __init__(self, parameters: int, step_seconds: float, *, parallel: bool) -> None:
         super().__init__()
-        torch.set_num_threads(1)  # nothing is computed here, and threads would spin
+        torch.set_num_threads(1)  # nothing is computed here, and idle threads would spin
         network = _Network(parameters, step_seconds)
         self.gradient_bytes = 4 * sum(part.numel() for part in network.parts)
         self._network: Any = network
@@ -97,7 +96,7 @@ class EmulatedRank(Engine):
             self._network = DistributedDataParallel(network, gradient_as_bucket_view=True)
 
     def launch(self, inputs: Any, targets: Any) -> Completion:  # noqa: ARG002
-        """One step in the foreground."""
+        """Run one step, and wait for it."""
         self._network(time.perf_counter()).backward()
         return self.mark()
 
@@ -111,7 +110,7 @@ class _Network(nn.Module):
         self._step_seconds = step_seconds
 
     def forward(self, begun: float) -> torch.Tensor:
-        """The loss of a step that begins at that time of the clock."""
+        """The loss of a step that began at `begun` (by time.perf_counter)."""
         forward = FORWARD_SHARE * self._step_seconds
         each = (self._step_seconds - forward) / _PARTS
         value = torch.zeros((), requires_grad=True)
@@ -124,7 +123,7 @@ class _Network(nn.Module):
 
 
 class _Part(torch.autograd.Function):
-    """Passes a value on; backward, its weights' gradient is ready at a time of the clock."""
+    """Passes a value on; in the backward pass the gradient of its weights is ready at the time `ready`."""
 
     @staticmethod
     def forward(
@@ -145,14 +144,14 @@ def _sleep_until(moment: float) -> None:
 
 _LEAST_STEPS, _MOST_STEPS = 4, 2000
 _LEAST_ALL_REDUCES, _MOST_ALL_REDUCES = 4, 200
-# A rank that waits for others this long has lost them.
+# A rank that waits this long for others has lost them.
 _PATIENCE = timedelta(minutes=5)
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """The job of a rank. With `emulated_step_seconds` the gradients of the network are exchanged for
-    real, and a GPU of that pace is emulated. `gbit_per_second` is the rate of the network between nodes
-    as sold; None where unknown."""
+    """The job of a rank. With `emulated_step_seconds` a GPU of that pace is emulated, but the gradients of
+    the network are really exchanged. `gbit_per_second` is the advertised rate of the network between nodes;
+    None if unknown."""
 
     reference: str
     batch_size: int
@@ -164,13 +163,13 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
-    """The anchor document of all ranks, on each of them. Raises `UsageError` for an unknown
-    network, `MeasuringError` where a training diverges."""
+    """The anchor document, the same on all ranks. Raises `UsageError` for an unknown network,
+    `MeasuringError` if a training diverges."""
     on_gpu = job.emulated_step_seconds is None and torch.cuda.is_available()
     facts = node_facts(on_gpu=on_gpu)
     if on_gpu:
         here, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
-        if here > gpus:  # each rank has one of its own
+        if here > gpus:  # each rank needs one
             raise UsageError(
                 f"{here} ranks on a node take as many GPUs, and it has {gpus}",
                 field="ranks",
@@ -178,8 +177,8 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
             )
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
-    # Ranks wait for each other without NCCL, whose kernels would keep their GPUs busy.
-    # They wait for the first rank's steps alone too, which are a part of the minutes.
+    # Ranks wait for each other by Gloo: NCCL's kernels would keep their GPUs busy. The time limit includes
+    # the first rank's steps alone, for which the others wait.
     waiting = dist.new_group(backend="gloo", timeout=_PATIENCE + timedelta(minutes=job.minutes))
     try:
         return _Ranks(job, facts, waiting, report, on_gpu=on_gpu).document()
@@ -188,7 +187,7 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
 
 
 class _Ranks:
-    """The measurements of a job, one after the other; every rank takes part in each."""
+    """Takes the measurements of a job one after the other; every rank takes part in each."""
 
     def __init__(
         self, job: Job, facts: dict[str, Any], waiting: Any, report: Callable[[str], None], *, on_gpu: bool
@@ -202,14 +201,14 @@ class _Ranks:
         self._network = self._session.network
 
     def document(self) -> dict[str, Any]:
-        alone, gradient_bytes = self._alone()
-        together = self._together(mean_step_seconds(alone))
+        alone, gradient_bytes = self._steps_alone()
+        together = self._steps_together(mean_step_seconds(alone))
         reduced = self._all_reduces(gradient_bytes)
         row = self._row(alone, together, reduced, gradient_bytes)
         return self._ranks.gathered(self._session.document(scaling=[row]))[0]
 
-    def _alone(self) -> tuple[list[float], int]:
-        """Steps of the first rank while the others wait, and the bytes of its gradients."""
+    def _steps_alone(self) -> tuple[list[float], int]:
+        """Step seconds of the first rank while the others wait, and the bytes of its gradients."""
         self._report(f"{self._network.info.name}: training alone")
         steps: list[float] = []
         engine, batches = self._engine(parallel=False)
@@ -225,18 +224,18 @@ class _Ranks:
         del engine
         return self._ranks.gathered(steps)[0], size
 
-    def _together(self, seconds_alone: float) -> list[float]:
-        """Steps of all ranks: each as long as the slowest rank's, which the others wait for."""
+    def _steps_together(self, seconds_alone: float) -> list[float]:
+        """Step seconds of the slowest of all ranks, for which the others wait."""
         self._report(f"training on {self._ranks.size} ranks")
         engine, batches = self._engine(parallel=True)
         runner = self._runner(engine)
-        # All ranks do as many steps: first some, which say how long they take.
+        # All ranks run the same number of steps; the first ones show how many fit.
         first = max(map(fmean, self._ranks.gathered(steps_on(runner, batches, self._box(_LEAST_STEPS)))))
         wanted = min(_MOST_STEPS, max(_LEAST_STEPS, int(self._seconds / max(first, seconds_alone))))
         return self._slowest(steps_on(runner, batches, self._box(wanted)))
 
     def _all_reduces(self, size: int) -> list[float]:
-        """Seconds of all-reduces of so many bytes, one after the other, while nothing computes."""
+        """Seconds of consecutive all-reduces of `size` bytes, while nothing computes."""
         self._report(f"all-reduce of {size / 1e6:.1f} MB")
         values = torch.zeros(size // 4, device=self._device)
         first = max(map(fmean, self._ranks.gathered(self._timed_all_reduces(values, 2)[1:])))

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.environment import machine_size
-from advisor.sweeps.measure.usage import Sample, UsageSampler, _Taken, usage_of
+from advisor.sweeps.measure.usage import Sample, UsageSampler, _Used, usage_of
 from tests.processes import gone
 
 
@@ -52,7 +52,7 @@ def samples_of(*rates, busiest=0.0, held_mib=100.0, blocked=0, gpus=()):
         rows.append(
             Sample(
                 moment=float(second),
-                total=_Taken(cpu_seconds=total, read_bytes=second << 20),
+                total=_Used(cpu_seconds=total, read_bytes=second << 20),
                 busiest=busiest,
                 machine_seconds=total,
                 is_blocked=second < blocked,
