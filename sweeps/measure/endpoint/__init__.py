@@ -1,1 +1,1 @@
-"""A language model behind an OpenAI-compatible endpoint, measured under a load of our own."""
+"""Measures a language model behind an OpenAI-compatible endpoint under generated load."""

@@ -1,4 +1,4 @@
-"""The address of an endpoint, and its API key."""
+"""Parses the address of an endpoint, and reads its API key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_KEY = 4096
 
 
 class ApiKey:
-    """A secret: it goes into a header and nowhere else, and is cut out of what servers answer."""
+    """A secret key: it is written only to a header, and removed from servers' answers."""
 
     __slots__ = ("_text",)
 
@@ -36,12 +36,12 @@ class ApiKey:
         return {"Authorization": f"Bearer {self._text}"}
 
     def hidden_in(self, text: str) -> str:
-        """The text without the key: some servers send it back in their errors."""
+        """The text with the key hidden, since some servers repeat it in their errors."""
         return text.replace(self._text, _HIDDEN)
 
 
 class Address(Struct, frozen=True):
-    """`base` is the URL up to and with `/v1`; it holds no credentials."""
+    """An endpoint's address: `base` is the URL up to and including `/v1`, without credentials."""
 
     base: str
     host: str
@@ -49,12 +49,12 @@ class Address(Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """The URL without `/v1`, where engines tell their health and version."""
+        """The URL without `/v1`, below which engines report health and version."""
         return self.base.removesuffix("/v1")
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the engine runs on this machine, as far as its name tells."""
+        """Whether the host's name or address is that of this machine."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -62,7 +62,7 @@ class Address(Struct, frozen=True):
 
 
 def address_of(url: str) -> Address:
-    """`http://host:8000`, with or without `/v1` or a route after it; else `UsageError`."""
+    """The address in a URL like `http://host:8000`, also with `/v1` or a route. Raises `UsageError`."""
     try:
         parts = urlsplit(url.strip())
         port = parts.port
@@ -87,14 +87,14 @@ def address_of(url: str) -> Address:
 
 
 def _no_endpoint(url: str) -> UsageError:
-    shown = _HIDDEN if "@" in url else url[:100]  # it may hold a password
+    shown = _HIDDEN if "@" in url else url[:100]  # it may include a password
     return UsageError(
         f"'{shown}' is no endpoint", field="endpoint", hint="name its URL, as http://localhost:8000"
     )
 
 
 def api_key(file: Path | None, environment: Mapping[str, str]) -> ApiKey | None:
-    """The key in the file, else in the environment; None where there is none."""
+    """The key in the file, else in the environment; None if there is none."""
     hint = f"{KEY_VARIABLE} or --api-key-file holds the key alone"
     try:
         text = file.read_text(encoding="ascii") if file else environment.get(KEY_VARIABLE, "")

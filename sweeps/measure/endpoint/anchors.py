@@ -1,4 +1,4 @@
-"""Observations of the serving predictor out of an endpoint's anchor, or why it holds none."""
+"""Reads observations for the serving predictor from an endpoint's anchor."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from advisor.sweeps.measure.endpoint.records import Load
 
 SCHEMA = "advisor.serving_anchor/1"
 WAY_OUT = "--anchor takes what `advisor measure --endpoint` or `advisor measure --engine` wrote"
-# Runs of one configuration by the same engine differ by so much in the mean, however well each is
-# known by itself (456 repeated configurations of InferenceX: TPOT 0.3 % in the median, 10.5 % at
-# the 90th percentile; TTFT 1.6 and 22 %).
+# The spread between runs of one configuration on the same engine, however precise each run is (456 repeated
+# configurations of InferenceX: TPOT 0.3 % in the median, 10.5 % at the 90th percentile; TTFT 1.6 and 22 %).
 RUN_SIGMA = 0.03
 TTFT_RUN_SIGMA = 0.08
 # Loads whose figures count.
@@ -38,7 +37,7 @@ GpuOf = Callable[[str], GpuFacts]
 
 
 class MeasuredTail(NamedTuple):
-    """99th percentiles of one load of the whole endpoint."""
+    """The 99th percentiles of one load on the whole endpoint."""
 
     load: Load
     ttft_p99_seconds: float
@@ -46,7 +45,7 @@ class MeasuredTail(NamedTuple):
 
 
 class ServingAnchor(Struct, frozen=True):
-    """The file's observations, why its other loads are none, and the 99th percentiles that it tells."""
+    """A file's observations, the reasons why its other loads are refused, and its 99th percentiles."""
 
     path: Path
     observations: tuple[ServingObservation, ...]
@@ -57,8 +56,8 @@ class ServingAnchor(Struct, frozen=True):
 def read_serving_anchor(
     path: Path, model_of: ModelOf, gpu_of: GpuOf, *, precision: str, kv_precision: str
 ) -> ServingAnchor:
-    """The measurements of replicas in the file. `precision` and `kv_precision` fill in where it is
-    silent. `UsageError` where none of it can be used."""
+    """The observations in a file, for one replica each. `precision` and `kv_precision` are used if the file
+    has none. Raises `UsageError` if it has no usable load."""
     try:
         document: Any = json.loads(path.read_bytes())
     except OSError as error:
@@ -115,7 +114,7 @@ def _deployment(
 def _row(
     origin: str, load: Mapping[str, Any], deployment: Deployment, replicas: int, wanted: Mapping[str, Any]
 ) -> ServingObservation | str:
-    """One load of one replica, or why it says nothing; uncounted prompts have the `wanted` length."""
+    """The observation of one load on one replica, or why it is refused; uncounted lengths are as `wanted`."""
     if load["status"] not in USED:
         return f"{origin}: {load['status']} {load['reason']}".rstrip()
     if load["generator"]["is_capped"]:
@@ -162,11 +161,11 @@ def _mean(figure: Mapping[str, Any] | None) -> float | None:
 
 
 def _sigma(figure: Mapping[str, Any] | None, run: float) -> float:
-    """Standard error of the logarithm: of this run, and of runs of it."""
+    """Standard error of a figure's logarithm, within this run and between runs."""
     if figure is None:
         return run
     error = figure["standard_error"]
-    # Of a single answer nobody knows how far another one lies off.
+    # A single answer has no standard error, so a large one is assumed.
     own = 0.5 if error is None else min(0.5, abs(float(error)) / _number(figure["mean"]))
     return math.hypot(own, run)
 

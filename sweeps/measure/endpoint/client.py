@@ -1,4 +1,4 @@
-"""One request over HTTP, and its answer piece by piece."""
+"""Sends requests over HTTP, and reads their answers piece by piece."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from advisor.sweeps.measure.endpoint.faults import SHOWN, Fault, RequestFailed, 
 from advisor.sweeps.measure.endpoint.records import OK, RequestRecord
 
 _CONNECT_SECONDS = 10.0
-# Servers close idle connections after 5 s (uvicorn) or more: one that is older is not used again.
+# Servers close idle connections after 5 s (uvicorn) or more, so an older one is not used again.
 _KEEPALIVE_SECONDS = 2.0
 _MOST_ANSWER_BYTES, _MOST_DOCUMENT_BYTES, _ERROR_BYTES = 64 << 20, 4 << 20, 4096
 _DOCUMENT_SECONDS, _ERROR_SECONDS = 30.0, 5.0
-_OF_STATUS = {
+_STATUS_FAULTS = {
     401: Fault.UNAUTHORISED,
     403: Fault.UNAUTHORISED,
     404: Fault.NOT_FOUND,
@@ -34,8 +34,8 @@ _OF_STATUS = {
 
 
 class Dialect(NamedTuple):
-    """The route of requests, and the fields that the server takes beside the standard's: `forces_length`
-    are vLLM's and SGLang's `ignore_eos` and `min_tokens`, `counts_usage` is OpenAI's `stream_options`."""
+    """The route of requests, and the optional fields that the server takes: `forces_length` for vLLM's and
+    SGLang's `ignore_eos` and `min_tokens`, `counts_usage` for OpenAI's `stream_options`."""
 
     is_chat: bool
     forces_length: bool
@@ -47,7 +47,7 @@ class Dialect(NamedTuple):
         return "/chat/completions" if self.is_chat else "/completions"
 
     def body(self, model: str, prompt: str, tokens: int) -> dict[str, Any]:
-        """The request for so many tokens; greedy, so that runs are alike."""
+        """The body of a request for so many tokens; decoding is greedy, so that runs are comparable."""
         said = {"messages": [{"role": "user", "content": prompt}]} if self.is_chat else {"prompt": prompt}
         body = {"model": model, "max_tokens": tokens, "temperature": 0.0, "stream": True, **said}
         if self.forces_length:
@@ -58,8 +58,8 @@ class Dialect(NamedTuple):
 
 
 class Client:
-    """A session with one endpoint, or with `replicas` of it, too, each of which gets as many requests.
-    Redirects are not followed, and no proxy or cookie is used: what is measured is the endpoint itself."""
+    """A session with an endpoint and its `replicas`, over which requests are spread evenly. It follows no
+    redirects and uses no proxy or cookies, so that it measures the endpoint itself."""
 
     def __init__(
         self, session: ClientSession, address: Address, key: ApiKey | None, replicas: Sequence[Address] = ()
@@ -72,12 +72,12 @@ class Client:
 
     @property
     def now_seconds(self) -> float:
-        """Since the measurement began."""
+        """Seconds since the measurement began."""
         return time.perf_counter() - self._began
 
     async def document(self, url: str) -> Any:
-        """The JSON value at a URL; `RequestFailed` where there is none."""
-        # On a connection of its own: servers close one after an error of theirs, at any moment.
+        """The JSON value at a URL. Raises `RequestFailed` if there is none."""
+        # Uses a separate connection, as servers close one at any moment after an error.
         headers = {**self._headers, "Connection": "close"}
         with self._failures():
             async with (
@@ -96,13 +96,13 @@ class Client:
                 raise RequestFailed(Fault.GARBAGE, content[:SHOWN].decode(errors="replace")) from error
 
     async def complete(self, body: dict[str, Any], route: str, record: RequestRecord) -> None:
-        """Ask, and fill in the record as the answer comes; `RequestFailed` where it is not whole.
-        Cancelled, the record keeps what came until then."""
+        """Send a request, and fill in the record while the answer arrives. Raises `RequestFailed` if it is
+        not whole. After a cancellation the record keeps the pieces so far."""
         record.started_seconds = self.now_seconds
         address = self._addresses[record.slot % len(self._addresses)]
         try:
             with self._failures():
-                async with await self._begun(address.base + route, body) as answer:
+                async with await self._response(address.base + route, body) as answer:
                     await _require_ok(answer)
                     if answer.content_type != "text/event-stream":
                         detail = f"{answer.content_type}: {await _reason(answer)}"
@@ -115,9 +115,9 @@ class Client:
         finally:
             record.ended_seconds = self.now_seconds
 
-    async def _begun(self, url: str, body: dict[str, Any]) -> aiohttp.ClientResponse:
-        """The beginning of an answer. llama.cpp's server ends a connection after an answer that it
-        streamed, and does not say so: a request that meets such a one is sent again."""
+    async def _response(self, url: str, body: dict[str, Any]) -> aiohttp.ClientResponse:
+        """The response once its headers are here. llama.cpp's server closes a connection after a streamed
+        answer without saying so, so a request that failed on a reused connection is sent again."""
         while True:
             connection = SimpleNamespace(was_used=False)
             try:
@@ -129,25 +129,25 @@ class Client:
                     raise
 
     async def _read(self, answer: aiohttp.ClientResponse, record: RequestRecord) -> None:
-        """Pieces until the end; their moment is that of the line that brings them."""
+        """Read an answer's pieces until the end, each with the time at which its line arrived."""
         size, is_whole = 0, False
         async for line in answer.content:
             size += len(line)
             if size > _MOST_ANSWER_BYTES:
                 raise RequestFailed(Fault.TOO_LARGE, f"more than {_MOST_ANSWER_BYTES} bytes")
-            # Other lines are comments, and fields that say nothing here.
+            # Other lines are comments, or fields without meaning here.
             if line.startswith(b"data:") and (event := line[5:].strip()):
-                is_whole = self._take(event, record) or is_whole
+                is_whole = self._add_event(event, record) or is_whole
         if not is_whole:
             raise RequestFailed(Fault.CUT_OFF)
-        # Tokens that are no whole characters may give no piece at all; the server counts them.
+        # Tokens that are no whole characters may give no piece, but the server counts them.
         if not (record.piece_seconds or record.output_tokens):
             raise RequestFailed(Fault.EMPTY)
         if record.output_tokens is None:
             record.output_tokens = len(record.piece_seconds)
 
-    def _take(self, event: bytes, record: RequestRecord) -> bool:
-        """Add one event to the record; whether it ends the answer."""
+    def _add_event(self, event: bytes, record: RequestRecord) -> bool:
+        """Add one event to the record; returns whether it ends the answer."""
         if event == b"[DONE]":
             return True
         piece = piece_of(event)
@@ -160,7 +160,7 @@ class Client:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Every fault, and every error of the HTTP library as one, in one line and without the key."""
+        """Turn the HTTP library's errors into `RequestFailed`, whose text is one line without the key."""
         try:
             yield
             return
@@ -174,7 +174,7 @@ class Client:
             failed = RequestFailed(Fault.TIMED_OUT, f"{self._session.timeout.sock_read or 0:g}")
         except aiohttp.ClientResponseError as error:
             failed = RequestFailed(Fault.GARBAGE, error.message)
-        except (LineTooLong, ValueError) as error:  # the HTTP library's, for a line without an end
+        except (LineTooLong, ValueError) as error:  # aiohttp raises them for an endless line
             failed = RequestFailed(Fault.TOO_LARGE, str(error))
         except (aiohttp.ClientError, OSError) as error:
             failed = RequestFailed(Fault.DISCONNECTED, str(error) or type(error).__name__)
@@ -189,11 +189,11 @@ async def _require_ok(answer: aiohttp.ClientResponse) -> None:
     if 300 <= status < 400:
         raise RequestFailed(Fault.REDIRECTED, answer.headers.get("Location", ""), status)
     usual = Fault.BAD_REQUEST if 400 <= status < 500 else Fault.SERVER_ERROR
-    raise RequestFailed(_OF_STATUS.get(status, usual), await _reason(answer), status)
+    raise RequestFailed(_STATUS_FAULTS.get(status, usual), await _reason(answer), status)
 
 
 async def _reason(answer: aiohttp.ClientResponse) -> str:
-    """What the server says of its refusal, as far as that can be read."""
+    """The reason that the server gives for its refusal, as far as it can be read."""
     try:
         async with asyncio.timeout(_ERROR_SECONDS):
             content = await answer.content.read(_ERROR_BYTES)
@@ -214,7 +214,7 @@ async def _note_use(_session: object, trace: SimpleNamespace, _params: object) -
 async def opened(
     address: Address, key: ApiKey | None, patience_seconds: float, replicas: Sequence[Address] = ()
 ) -> AsyncIterator[Client]:
-    """A client whose requests fail where nothing comes for `patience_seconds`."""
+    """A client whose requests fail after `patience_seconds` without data."""
     uses = aiohttp.TraceConfig()
     uses.on_connection_reuseconn.append(_note_use)
     async with ClientSession(

@@ -1,4 +1,4 @@
-"""Opens an endpoint, holds it under one load for some seconds, and keeps every request."""
+"""Finds out how to send requests to an endpoint, keeps it under one load, and records every request."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from advisor.sweeps.measure.endpoint.client import Client, Dialect
 from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed
 from advisor.sweeps.measure.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
 
-# Each is one token with the space before it in the vocabularies of Llama, Qwen, Mistral and GPT;
-# for others `take_counts` measures how many it takes.
+# With the space before it, each word is one token for Llama, Qwen, Mistral and GPT; for other models
+# `take_counts` measures the tokens of a word.
 _TEXT = (
     "time year people way day man thing woman life child world school state family student group "
     "country problem hand part place case week company system program question work government "
@@ -28,13 +28,13 @@ _TEXT = (
     "morning reason research girl guy moment air teacher force education"
 )
 _WORDS = _TEXT.split()
-# A length and its answer's are drawn so far around what is asked, so that requests do not begin
-# and end together for ever.
+# Lengths of prompts and answers vary by this share, so that requests do not keep beginning and ending
+# together.
 _SPREAD = 0.1
 
 
 class Prompts:
-    """Random words; `fixed_tokens` come with the chat template, `tokens_per_word` with each word."""
+    """Random prompts; `fixed_tokens` are those of the chat template, in addition to `tokens_per_word`."""
 
     def __init__(self, seed: int, *, fixed_tokens: float = 0.0, tokens_per_word: float = 1.0) -> None:
         self._random = random.Random(seed)
@@ -42,7 +42,7 @@ class Prompts:
         self.tokens_per_word = tokens_per_word
 
     def text(self, tokens: float) -> str:
-        """Words of about so many tokens, at least one."""
+        """A prompt of about so many tokens, with at least one word."""
         return self.words(max(1, round((tokens - self.fixed_tokens) / self.tokens_per_word)))
 
     def words(self, count: int) -> str:
@@ -50,15 +50,15 @@ class Prompts:
         return " ".join(self._random.choices(_WORDS, k=count))
 
     def drawn_length(self, mean: int) -> int:
-        """A length within 10 % of the mean, each as probable as another."""
+        """A random length within 10 % of the mean, uniformly distributed."""
         return max(1, round(mean * self._random.uniform(1 - _SPREAD, 1 + _SPREAD)))
 
     def gap_seconds(self, requests_per_second: float) -> float:
-        """Until the next request of a Poisson process."""
+        """Random seconds until the next request of a Poisson process."""
         return self._random.expovariate(requests_per_second)
 
     def take_counts(self, first: tuple[int, int], second: tuple[int, int]) -> None:
-        """Take tokens a word from two prompts, each of (words, tokens), that a server counted."""
+        """Compute the tokens of a word from the (words, tokens) of two prompts that a server counted."""
         words = second[0] - first[0]
         if words and second[1] > first[1]:
             self.tokens_per_word = (second[1] - first[1]) / words
@@ -66,26 +66,26 @@ class Prompts:
 
 
 _PLAINEST = Dialect(False, False, False)
-# Of several that a server takes, the one that makes answers as long as asked, and counts them.
+# In the order of preference: first those that force the length of answers and count tokens.
 _DIALECTS = [
     Dialect(is_chat, *takes)
     for is_chat in (False, True)
     for takes in ((True, True), (False, True), (False, False))
 ]
-# A server that says one of these may take the next dialect.
+# After one of these faults the server may still take the next dialect.
 _NOT_THIS_WAY = (Fault.BAD_REQUEST, Fault.NOT_FOUND)
 _NOT_IMPLEMENTED = 501
 _FEW_WORDS, _MORE_WORDS = 16, 80
 _FEW_TOKENS = 4
-# The first answer may wait for kernels that are compiled.
+# The first answer may wait until kernels are compiled.
 _MOST_SECONDS = 300.0
-# By the owner that the list of models names.
+# The engine by the owner in the list of models.
 _ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp", "sglang": "sglang"}
 
 
 class Opening(Struct, frozen=True):
-    """The form of requests. `engine` and `engine_version` are the server's own report, "" where it has
-    none; `counts_tokens`: it reports the tokens of prompts and answers."""
+    """How to send requests. `engine` and `engine_version` are those that the server reports, "" if none;
+    `counts_tokens`: it reports the tokens of prompts and answers."""
 
     served_model: str
     dialect: Dialect
@@ -95,10 +95,10 @@ class Opening(Struct, frozen=True):
 
 
 async def opening_of(client: Client, model: str, served_model: str, prompts: Prompts) -> Opening:
-    """Finds the model and calibrates prompts by a few requests; `MeasuringError` if none answers."""
+    """Find the model and calibrate prompts by a few requests. Raises `MeasuringError` if all fail."""
     try:
         listed = await _listed_models(client)
-        # A server's only model is meant, whatever it is called there.
+        # If a server has only one model, that is meant, whatever its name.
         names = [entry["id"] for entry in listed]
         only = names[0] if len(names) == 1 and model not in names else model
         name = served_model or only
@@ -107,7 +107,7 @@ async def opening_of(client: Client, model: str, served_model: str, prompts: Pro
         raise error.at(client.address.base) from error
     if record.input_tokens is not None:  # tokens per word, from two prompts that the server counts
         prompts.take_counts((0, 0), (_FEW_WORDS, record.input_tokens))
-        with suppress(RequestFailed):  # a context shorter than that: the first prompt has to do
+        with suppress(RequestFailed):  # the context is too short: the first prompt has to suffice
             more = await _short_answer(client, name, dialect, prompts.words(_MORE_WORDS))
             if more.input_tokens is not None:
                 prompts.take_counts((_FEW_WORDS, record.input_tokens), (_MORE_WORDS, more.input_tokens))
@@ -116,11 +116,11 @@ async def opening_of(client: Client, model: str, served_model: str, prompts: Pro
 
 
 async def _listed_models(client: Client) -> list[dict[str, Any]]:
-    """The models that the server lists; fails here if it refuses the key or does not answer."""
+    """The models that the server lists. Raises `RequestFailed` if it refuses the key or does not answer."""
     try:
         content = await client.document(f"{client.address.base}/models")
     except RequestFailed as error:
-        # `transformers serve` fails there where nothing was ever downloaded.
+        # `transformers serve` fails here if no model was ever downloaded.
         if error.fault in (*_NOT_THIS_WAY, Fault.SERVER_ERROR, Fault.GARBAGE):
             return []
         raise
@@ -131,8 +131,8 @@ async def _listed_models(client: Client) -> list[dict[str, Any]]:
 
 
 async def _dialect_of(client: Client, name: str, prompts: Prompts) -> tuple[Dialect, RequestRecord]:
-    """The first dialect that the server takes, and the answer; where it takes none, the plainest
-    completion's failure, unless there is no such route."""
+    """The first dialect that the server takes, and its answer. If it takes none, raises the failure of the
+    plainest completion, or of the last dialect if there is no route for completions."""
     failures = []
     for dialect in _DIALECTS:
         try:
@@ -150,13 +150,13 @@ async def _short_answer(client: Client, name: str, dialect: Dialect, prompt: str
     try:
         async with asyncio.timeout(_MOST_SECONDS):
             await client.complete(dialect.body(name, prompt, _FEW_TOKENS), dialect.route, record)
-    except TimeoutError as error:  # it sends something, and never a whole answer
+    except TimeoutError as error:  # it keeps sending without completing an answer
         raise RequestFailed(Fault.TIMED_OUT, f"{_MOST_SECONDS:g}") from error
     return record
 
 
 async def _engine_of(client: Client, listed: Sequence[dict[str, Any]]) -> tuple[str, str]:
-    """The engine's name and version where a route of its own tells them."""
+    """The engine's name and version, from engine-specific routes; "" if unknown."""
     owner = str(listed[0].get("owned_by", "")) if listed else ""
     root = client.address.root
     by_owner = _ENGINES.get(owner, "")
@@ -173,11 +173,11 @@ async def _engine_of(client: Client, listed: Sequence[dict[str, Any]]) -> tuple[
     return by_owner, ""
 
 
-# After a failure a slot waits, longer each time, so that a server that is overloaded can recover.
+# After a failure a slot waits, longer each time, so that an overloaded server can recover.
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 4.0
-# So many in a row, and none between them that succeeded: nothing more will be learnt.
+# After this number of consecutive failures, a load is given up.
 _LEAST_FAILURES = 5
-# Answers that began are waited for, so that the next load begins on an idle server.
+# How long to wait for answers in flight, so that the next load begins on an idle server.
 _DRAIN_SECONDS = 5.0
 _TICK_SECONDS = 0.02
 _MOST_IN_FLIGHT = 4096
@@ -186,7 +186,7 @@ Keep = Callable[[RequestRecord], None]
 
 
 class Driver:
-    """Drives one load. `keep` gets each request once it is over."""
+    """Generates one load; `keep` gets each request at its end."""
 
     def __init__(
         self, client: Client, opening: Opening, prompts: Prompts, lengths: Lengths, keep: Keep
@@ -198,7 +198,7 @@ class Driver:
         self._keep = keep
 
     async def drive(self, driven: DrivenLoad, seconds: float) -> None:
-        """Load the endpoint for so long, then let it answer what it has begun."""
+        """Load the endpoint for some seconds, then wait for the answers in flight."""
         driven.began_seconds = self._client.now_seconds
         ends_at = driven.began_seconds + seconds
         ticker = asyncio.create_task(_tick(driven))
@@ -220,8 +220,8 @@ class Driver:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _slot(self, driven: DrivenLoad, ends_at: float, slot: int, slots: int) -> None:
-        """One request after the other. The first answer's length depends on the slot: requests
-        are spread over their course from then on, as they are in a server that runs for long."""
+        """Send one request after the other. The first answer's length depends on the slot, which spreads the
+        requests in time as in a server that has run for long."""
         tokens = max(1, round(self._lengths.output_tokens * (slot + 1) / slots))
         wait = _FIRST_WAIT_SECONDS
         while self._client.now_seconds < ends_at and driven.failed is None:
@@ -239,7 +239,7 @@ class Driver:
             moment += self._prompts.gap_seconds(rate)
             if moment >= ends_at:
                 break
-            # A start that is late is not moved on: the next one comes when it was drawn.
+            # A late start does not delay the next one, whose time is already drawn.
             await asyncio.sleep(max(0.0, moment - self._client.now_seconds))
             tasks -= {task for task in tasks if task.done()}
             if len(tasks) >= _MOST_IN_FLIGHT:
@@ -250,7 +250,7 @@ class Driver:
             slot += 1
 
     async def _until_over(self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[Any]]) -> None:
-        """Until the load's time is up and its answers are whole, or it is given up."""
+        """Wait until the load's time is over and its answers are whole, or it is given up."""
         while (left := ends_at - self._client.now_seconds) > 0 and driven.failed is None:
             if all(task.done() for task in tasks):
                 await asyncio.sleep(left)
@@ -280,7 +280,7 @@ class Driver:
 
 
 async def _tick(driven: DrivenLoad) -> None:
-    """Samples the delay of the event loop: token times are noted as late as that."""
+    """Sample the delay of the event loop, by which recorded token times may be late."""
     with suppress(asyncio.CancelledError):
         while True:
             planned = time.perf_counter() + _TICK_SECONDS

@@ -1,9 +1,9 @@
-"""The engines that are started on this machine: their commands, their readiness, and their end.
+"""Starts engines on this machine, waits until they are ready, and ends them.
 
-`python -m advisor.sweeps.measure.endpoint.engines COMMAND..` runs one, and ends it with all of its
-processes once whoever wanted it is gone: the standard input is a pipe whose other end the parent holds.
-However the parent ends, kill -9 included, the kernel closes that end. Should this process be killed too,
-the next command finds the engine by the mark in its environment."""
+`python -m advisor.sweeps.measure.endpoint.engines COMMAND..` is a guard: it runs an engine, and ends it with
+all its processes when the parent ends. Its standard input is a pipe from the parent, which the kernel closes
+even after kill -9. If the guard is killed too, the next command of the advisor finds the engine by the mark
+in its environment."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BLOCK_TOKENS = 256
 
 
 class StartedEngine(StrEnum):
-    """The engines that `advisor measure` can start itself."""
+    """The engines that `advisor measure` can start."""
 
     VLLM = "vllm"
     LLAMA_CPP = "llama.cpp"
@@ -48,7 +48,7 @@ class StartedEngine(StrEnum):
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
-    """Settings of an engine: most `sequences` of `context_tokens`; the user's `arguments` last."""
+    """Settings of an engine: at most `sequences` of `context_tokens`; a user's `arguments` come last."""
 
     model: str
     port: int
@@ -61,12 +61,12 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
 
 
 def engine_command(engine: StartedEngine, settings: EngineSettings) -> list[str]:
-    """The engine's command; `MeasuringError` if not installed, `UsageError` if it cannot."""
+    """The engine's command. Raises `MeasuringError` if it is missing, `UsageError` for bad settings."""
     return [*_COMMANDS[engine](settings), *settings.arguments]
 
 
 def engine_version(engine: StartedEngine) -> str:
-    """The version of the engine's package here; '' if it lives in another environment."""
+    """The version of the engine's package in this environment; '' if it is not installed here."""
     package = {
         StartedEngine.VLLM: "vllm",
         StartedEngine.TRANSFORMERS: "transformers",
@@ -82,8 +82,8 @@ _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 
 
 def _vllm(settings: EngineSettings) -> list[str]:
-    """https://docs.vllm.ai/en/latest/cli/serve/: quantised checkpoints say their format
-    themselves; fp8 is made of 16-bit weights while they are loaded."""
+    """The command of vLLM (https://docs.vllm.ai/en/latest/cli/serve/). Quantised checkpoints include their
+    format; fp8 is quantised from 16-bit weights during loading."""
     options = f"--host {HOST} --port {settings.port} --tensor-parallel-size {settings.tensor_parallel}"
     options += " --no-enable-prefix-caching"
     if settings.precision in _DTYPES:
@@ -104,7 +104,7 @@ def _transformers(settings: EngineSettings) -> list[str]:
             hint="leave it out, or take --engine vllm",
         )
     dtype = _DTYPES.get(settings.precision or "", "auto")
-    # Left to itself it takes nearly all of a CPU machine's memory, and is killed for it.
+    # By default it takes nearly all memory of a machine without GPU, and is killed.
     blocks = settings.sequences * (1 + math.ceil(settings.context_tokens / _BLOCK_TOKENS))
     options = (
         f"--host {HOST} --port {settings.port} --continuous-batching --dtype {dtype} "
@@ -115,7 +115,7 @@ def _transformers(settings: EngineSettings) -> list[str]:
 
 
 def _llama_cpp(settings: EngineSettings) -> list[str]:
-    """llama.cpp's own server (llama-cpp-python's takes one request at a time); slots share context."""
+    """The command of llama.cpp's server, whose slots share the context; else llama-cpp-python's."""
     _refuse_split(settings, StartedEngine.LLAMA_CPP)
     if not Path(settings.model).is_file():
         raise UsageError(
@@ -123,7 +123,7 @@ def _llama_cpp(settings: EngineSettings) -> list[str]:
             field="served_model",
             hint="name the file by --served-model",
         )
-    if server := _found("llama-server"):
+    if server := _program_path("llama-server"):
         context = settings.sequences * settings.context_tokens
         options = f"--host {HOST} --port {settings.port} --parallel {settings.sequences} --ctx-size {context}"
         return [server, "--model", settings.model, *options.split(), "--n-gpu-layers", "999"]
@@ -149,14 +149,14 @@ def _refuse_split(settings: EngineSettings, engine: StartedEngine) -> None:
         )
 
 
-def _found(name: str) -> str | None:
-    """On the path, or beside this Python: its environment need not be activated."""
+def _program_path(name: str) -> str | None:
+    """The path of a program on PATH or in the folder of this Python, whose environment may not be active."""
     beside = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     return shutil.which(name, path=beside)
 
 
 def _program(name: str, source: str) -> str:
-    path = _found(name)
+    path = _program_path(name)
     if path is None:
         raise MeasuringError(
             f"{name} is not installed",
@@ -170,7 +170,7 @@ _ROOT = str(Path(__file__).parents[4])
 _POLL_EVERY_SECONDS = 0.1
 _REPORT_EVERY_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
-# An engine of several processes takes its time to end in order; the guard a little more.
+# How long an engine of several processes may take to end in order, and its guard a little longer.
 _ENGINE_ENDS_SECONDS, _SECONDS_TO_END = 10.0, 15.0
 _SHOWN = 600
 
@@ -178,7 +178,7 @@ Progress = Callable[[str], None]
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listens on at this moment."""
+    """Ports on the loopback interface that are free at this moment."""
     with ExitStack() as stack:
         probes = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
         for probe in probes:
@@ -187,7 +187,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class EngineStart(NamedTuple):
-    """A command that serves at a port; `gpus` limits what it sees ('0,1'; empty: all)."""
+    """The command of an engine and its port; `gpus` are those that it may see ('0,1'; empty: all)."""
 
     command: Sequence[str]
     port: int
@@ -195,8 +195,8 @@ class EngineStart(NamedTuple):
 
 
 class RunningEngine(Struct):
-    """An engine from its start on. `listening_seconds` is from there to the first connection, `ready_seconds`
-    to the first sign of health: the model is loaded then."""
+    """A started engine. `listening_seconds` is the time from its start to the first connection,
+    `ready_seconds` the time until it reports health, when the model is loaded."""
 
     command: tuple[str, ...]
     port: int
@@ -208,16 +208,16 @@ class RunningEngine(Struct):
 
     @property
     def url(self) -> str:
-        """Its address on this machine."""
+        """The engine's address on this machine."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def seconds(self) -> float:
-        """Since its start."""
+        """Seconds since its start."""
         return time.monotonic() - self.at_seconds
 
     def is_ready(self, patience_seconds: float, report: Progress) -> bool:
-        """Whether it serves; `MeasuringError` where it has ended, or there is no patience left."""
+        """Whether it serves. Raises `MeasuringError` if it has ended, or after `patience_seconds`."""
         if not math.isnan(self.ready_seconds):
             return True
         if (code := self.process.poll()) is not None:
@@ -235,7 +235,7 @@ class RunningEngine(Struct):
         return False
 
     def last_words(self) -> str:
-        """The end of its output, in one line."""
+        """The end of the engine's output, in one line."""
         size = self.log.seek(0, os.SEEK_END)
         self.log.seek(max(0, size - 4 * _SHOWN))
         return one_line(self.log.read().decode(errors="replace"))[-_SHOWN:]
@@ -249,13 +249,13 @@ class RunningEngine(Struct):
 def running_engines(
     starts: Sequence[EngineStart], *, patience_seconds: float, report: Progress
 ) -> Iterator[list[RunningEngine]]:
-    """The engines, once all serve; gone on leaving, however that comes.
+    """Start engines and wait until all serve; they end with the block.
 
-    `MeasuringError` with the end of its output where one ends before, or is not ready in time."""
+    Raises `MeasuringError` with the end of its output if one ends before, or is not ready in time."""
     with ExitStack() as stack:
-        engines = [stack.enter_context(_begun(start, report)) for start in starts]
+        engines = [stack.enter_context(_started_engine(start, report)) for start in starts]
         next_report_seconds = _REPORT_EVERY_SECONDS
-        # Each is asked in turn, so that none waits for another to be ready.
+        # All are polled in turn, so that each one's ready time is recorded.
         while waiting := [engine for engine in engines if not engine.is_ready(patience_seconds, report)]:
             if (seconds := waiting[0].seconds) > next_report_seconds:
                 next_report_seconds += _REPORT_EVERY_SECONDS
@@ -265,7 +265,7 @@ def running_engines(
 
 
 @contextmanager
-def _begun(start: EngineStart, report: Progress) -> Iterator[RunningEngine]:
+def _started_engine(start: EngineStart, report: Progress) -> Iterator[RunningEngine]:
     environment = worker_environment() | {OWNER_VARIABLE: str(own_tag())}
     if start.gpus:
         environment["CUDA_VISIBLE_DEVICES"] = start.gpus
@@ -278,12 +278,12 @@ def _begun(start: EngineStart, report: Progress) -> Iterator[RunningEngine]:
             report(f"starting {' '.join(start.command)}")
             yield RunningEngine(tuple(start.command), start.port, process, log, time.monotonic())
         finally:
-            _end(process)
+            _end_guarded(process)
 
 
 def _is_healthy(port: int) -> bool:
-    """vLLM, llama.cpp and transformers answer /health with 200 once the model is loaded; the
-    server of llama-cpp-python has no such route, and listens only then."""
+    """Whether the model is loaded: vLLM, llama.cpp and transformers then answer /health with 200. The server
+    of llama-cpp-python answers 404, but listens only once the model is loaded."""
     connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
     with suppress(OSError, http.client.HTTPException), closing(connection):
         connection.request("GET", "/health")
@@ -291,8 +291,8 @@ def _is_healthy(port: int) -> bool:
     return False
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The guard ends the engine when its input ends; where it does not, both are killed."""
+def _end_guarded(process: subprocess.Popen[bytes]) -> None:
+    """Close the guard's input, after which it ends the engine; kill both if it does not."""
     assert process.stdin is not None
     with suppress(OSError):
         process.stdin.close()
@@ -303,7 +303,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def guard(command: Sequence[str]) -> int:
-    """Run the command until it ends, or the standard input does; its exit code."""
+    """Run the command until it, or the standard input, ends; returns its exit code."""
     os.environ.pop(OWNER_VARIABLE, None)  # the engine's owner is this process
     signal.signal(signal.SIGTERM, _leave)
     process = subprocess.Popen(
@@ -312,7 +312,7 @@ def guard(command: Sequence[str]) -> int:
     try:
         while process.poll() is None:
             if select.select([0], [], [], _POLL_EVERY_SECONDS)[0] and not os.read(0, 1 << 10):
-                break  # the parent has gone
+                break  # the parent has ended
     finally:
         end_group(process, _ENGINE_ENDS_SECONDS)  # then children in other groups
         remove(orphan for orphan in orphan_processes() if owner_is_me(orphan.owner))
@@ -320,7 +320,7 @@ def guard(command: Sequence[str]) -> int:
 
 
 def _environment_of_engine() -> dict[str, str]:
-    """The user's own, without the folder that this package was found in, and with our mark."""
+    """The user's environment with our mark, and without the PYTHONPATH of this package."""
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     own = os.pathsep.join(path for path in paths if path and path != _ROOT)
     environment = dict(os.environ) | {OWNER_VARIABLE: str(own_tag()), "PYTHONPATH": own}

@@ -1,4 +1,4 @@
-"""The events of a streamed answer, and the ways in which a request can fail, each with its remedy."""
+"""Parses events of a streamed answer, and lists the faults of requests, each with its remedy."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from advisor.errors import MeasuringError, one_line
 from advisor.messages import Message
 from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE
 
-SHOWN = 200  # characters of what a server says
+SHOWN = 200  # the longest part of a server's text that is shown
 _MOST_TOKENS = 10_000_000
 _LOG = "the log of the server tells why"
 _NO_SERVER = "name the server of the model itself, not a page or another service"
 
 
 class Fault(StrEnum):
-    """Why a request brought no whole answer: a code, what happened, and the way out."""
+    """Why a request has no whole answer: a code, the text of an error, and a hint."""
 
     text: str
     hint: str
 
     def __new__(cls, code: str, text: str, hint: str) -> Self:
-        """A text that is its code."""
+        """A member whose value is the code, with its text and hint."""
         fault = str.__new__(cls, code)
         fault._value_, fault.text, fault.hint = code, text, hint
         return fault
@@ -91,15 +91,15 @@ class Fault(StrEnum):
 
 
 class RequestFailed(Exception):
-    """One request failed. `detail` is what the server or the system said, in one line, without the key;
-    `status` the HTTP status where there was one."""
+    """A request failed. `detail` is the message of the server or the system, in one line, without the key;
+    `status` the HTTP status, or 0."""
 
     def __init__(self, fault: Fault, detail: str = "", status: int = 0) -> None:
         super().__init__(fault, detail)
         self.fault, self.detail, self.status = fault, detail, status
 
     def at(self, url: str) -> MeasuringError:
-        """The error of a measurement that this ended."""
+        """The error of a measurement that ends because of this fault."""
         facts = {"url": url, "detail": self.detail or "-", "status": self.status}
         return MeasuringError(
             Message(self.fault.text, code=self.fault, **facts), hint=self.fault.hint, code=self.fault
@@ -107,7 +107,7 @@ class RequestFailed(Exception):
 
 
 class Piece(NamedTuple):
-    """The content of one event: some of the answer, its end, or the counts of tokens."""
+    """The content of one event: text of the answer, its end, or the numbers of tokens."""
 
     has_text: bool = False
     is_last: bool = False
@@ -117,7 +117,7 @@ class Piece(NamedTuple):
 
 
 def piece_of(event: bytes) -> Piece:
-    """The content of an event; `RequestFailed` for an error, and for anything that no server should send."""
+    """The content of an event. Raises `RequestFailed` for an error, and for an invalid event."""
     content: Any = None
     try:
         content = json.loads(event)
@@ -140,7 +140,7 @@ def piece_of(event: bytes) -> Piece:
 
 
 def _has_text(choice: Mapping[str, Any], is_last: bool) -> bool:
-    """Whether a token adds text; opening and ending tokens do not, half a character may."""
+    """Whether a choice adds text; opening and ending tokens do not, half a character may."""
     if (text := choice.get("text")) is not None:
         return bool(text) or not is_last
     delta = choice.get("delta")
@@ -151,6 +151,6 @@ def _has_text(choice: Mapping[str, Any], is_last: bool) -> bool:
 
 
 def error_text(content: Mapping[str, Any]) -> str:
-    """The reason in a JSON error, as OpenAI, FastAPI and others write it."""
+    """The reason in a JSON error of OpenAI, FastAPI or others."""
     error = content.get("error", content.get("detail", content.get("message", content)))
     return one_line(str(error.get("message", error) if isinstance(error, dict) else error))[:SHOWN]

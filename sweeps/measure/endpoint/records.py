@@ -1,4 +1,4 @@
-"""Requests to an endpoint, their outcomes, and the figures of many of them."""
+"""Records of requests to an endpoint, and the figures computed from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from advisor.sweeps.measure.endpoint.faults import RequestFailed
 
 _MOST_WARM_UP = 0.4
 _BLOCKS = 8
-# Fewer answers than these say little; their figures carry the status `few`.
+# Figures of fewer answers have the status `few`.
 FEWEST_ANSWERS = 5
 _PERCENTILES = (50, 90, 99)
 
@@ -24,13 +24,13 @@ Figures = dict[str, Any]
 
 
 def load_figures(driven: DrivenLoad) -> Figures:
-    """The load as the anchor has it; times are None where nothing was measured.
+    """A load's figures as an anchor has them; None for times without a measurement.
 
-    TTFT is that of requests that began in the window, TPOT and the whole time that of requests that ended in
-    it, the time between pieces that of pieces in it; tokens/s counts the tokens that came in it."""
+    TTFT is that of requests that began in the window; TPOT and total time are those of requests that ended in
+    it; ITL is the time between pieces in it; tokens/s counts tokens that arrived in it."""
     begin, end = window(driven)
     ended = [entry for entry in driven.requests if entry.status == OK and begin < entry.ended_seconds <= end]
-    # Each piece with the tokens that it stands for, also of answers that were cut.
+    # Each piece counts with its number of tokens, even in answers that were cut.
     pieces = [(moment, entry.tokens_per_piece) for entry in driven.requests for moment in entry.piece_seconds]
     gaps = [
         later - earlier
@@ -73,8 +73,8 @@ def load_figures(driven: DrivenLoad) -> Figures:
 
 
 def window(driven: DrivenLoad) -> tuple[float, float]:
-    """The counted window: from the first moment at which every slot has answered once to the end of the
-    load's time. For a Poisson load it begins with the first answer."""
+    """The window that counts: from the moment when every slot has answered once (for a Poisson load: from the
+    first answer), but at the latest after 40 % of the load's time, until its end."""
     first: dict[int, float] = {}
     for request in driven.requests:
         if request.status == OK:
@@ -86,7 +86,7 @@ def window(driven: DrivenLoad) -> tuple[float, float]:
 
 
 def distribution(values: Sequence[float | None]) -> Figures | None:
-    """Count, mean, its standard error (None for a single value), percentiles; None of nothing."""
+    """Count, mean, its standard error (None for a single value) and percentiles; None without values."""
     known = np.array([value for value in values if value is not None], dtype=float)
     if not known.size:
         return None
@@ -99,7 +99,7 @@ def distribution(values: Sequence[float | None]) -> Figures | None:
 
 
 def standard_error(values: Sequence[float] | np.ndarray[Any, Any]) -> float | None:
-    """The standard error of the mean of values in the order of time, from up to eight blocks of them."""
+    """The standard error of the mean of values in order of time, from up to eight blocks of them."""
     if len(values) < 2:
         return None
     means = [float(np.mean(block)) for block in np.array_split(values, min(_BLOCKS, len(values)))]
@@ -107,12 +107,12 @@ def standard_error(values: Sequence[float] | np.ndarray[Any, Any]) -> float | No
 
 
 def _rate(moments: Sequence[tuple[float, float]], begin: float, end: float) -> Figures | None:
-    """Per second: (moment, weight) within the window, and the standard error of that."""
+    """The total weight per second of (moment, weight) pairs in the window, with its standard error."""
     if end <= begin or not moments:
         return None
     edges = np.linspace(begin, end, _BLOCKS + 1)
     moment, weight = np.array(moments).T
-    # An answer's end began the window: it counts before it.
+    # The window begins with the end of an answer, which does not count.
     counts, _ = np.histogram(moment[moment > begin], edges, weights=weight[moment > begin])
     per_second = counts / (edges[1] - edges[0])
     error = float(np.std(per_second, ddof=1) / math.sqrt(_BLOCKS))
@@ -120,16 +120,16 @@ def _rate(moments: Sequence[tuple[float, float]], begin: float, end: float) -> F
 
 
 def _in_flight(requests: Sequence[RequestRecord], begin: float, end: float) -> float | None:
-    """Mean number of requests between their start and their end."""
+    """The mean number of requests in flight during the window."""
     if end <= begin:
         return None
-    # What is not over has no end (NaN), which `min` passes over where it stands second.
+    # Unended requests end at NaN, which `min` ignores as its second argument.
     spans = (min(end, entry.ended_seconds) - max(begin, entry.started_seconds) for entry in requests)
     return sum(max(0.0, span) for span in spans) / (end - begin)
 
 
 def _counts(requests: Sequence[RequestRecord], completed: int) -> Figures:
-    """Counts of all the load's requests; `completed` are those that ended within the window."""
+    """Counts of all requests of the load; `completed` is the number that ended within the window."""
     by_status = Counter(request.status for request in requests)
     failed = {name: count for name, count in by_status.items() if name not in (OK, CUT)}
     return {
@@ -142,7 +142,7 @@ def _counts(requests: Sequence[RequestRecord], completed: int) -> Figures:
 
 
 def _status(driven: DrivenLoad, ended: Sequence[RequestRecord]) -> str:
-    """`ok`, `few` (too few answers to say much), `none`, or the fault that ended the load."""
+    """The load's status: `ok`, `few` answers, `none`, or the fault that ended it."""
     if driven.failed:
         return driven.failed.fault.value
     if not ended:
@@ -160,8 +160,8 @@ OK, CUT = "ok", "cut"
 
 
 class Load(Struct, frozen=True):
-    """A load: the number of requests in flight at any time (closed loop), or the rate at which requests
-    begin at random (Poisson); one of the two is None."""
+    """A load: a constant number of requests in flight (closed loop), or the rate at which requests begin at
+    random (Poisson); the other is None."""
 
     concurrency: int | None = None
     requests_per_second: float | None = None
@@ -178,12 +178,12 @@ class Load(Struct, frozen=True):
 
 
 class RequestRecord(Struct):
-    """One request. Moments are seconds after the measurement began.
+    """One request. Times are seconds since the measurement began.
 
-    `status`: ok, cut (the load was over before the answer), or a fault's code, whose `detail` is what the
-    server said. `ended_seconds` is NaN until it is over. `piece_seconds` has the moment of each piece of the
-    answer, of one token where the server streams each. `output_tokens` is the server's own count, else the
-    pieces'."""
+    `status`: ok, cut (the load ended before the answer), or a fault's code with the server's message in
+    `detail`. `ended_seconds` is NaN until its end. `piece_seconds` has the time of each piece of the answer
+    (one token if the server streams each token). `output_tokens` is the server's count, else the number of
+    pieces."""
 
     load: int
     slot: int
@@ -199,12 +199,12 @@ class RequestRecord(Struct):
 
     @property
     def ttft_seconds(self) -> float | None:
-        """To the first token."""
+        """Seconds to the first token; None before it."""
         return self.piece_seconds[0] - self.started_seconds if self.piece_seconds else None
 
     @property
     def tpot_seconds(self) -> float | None:
-        """Mean seconds of a token after the first; None for a cut answer or a single token."""
+        """Mean seconds per token after the first; None for a cut answer or a single token."""
         tokens = self.output_tokens or 0
         if self.status != OK or tokens < 2 or len(self.piece_seconds) < 2:
             return None
@@ -212,13 +212,13 @@ class RequestRecord(Struct):
 
     @property
     def tokens_per_piece(self) -> float:
-        """1 where the server streams each token, or its count is not known."""
+        """Mean tokens of a piece; 1 if the server streams each token, or does not count them."""
         if self.status != OK or not self.output_tokens or not self.piece_seconds:
             return 1.0
         return self.output_tokens / len(self.piece_seconds)
 
     def row(self) -> dict[str, Any]:
-        """The request as a line of JSON has it; moments to the microsecond."""
+        """The request as a JSON object, with times rounded to microseconds."""
         ended = None if math.isnan(self.ended_seconds) else round(self.ended_seconds, 6)
         pieces = [round(moment, 6) for moment in self.piece_seconds]
         moments = {"started_seconds": round(self.started_seconds, 6), "ended_seconds": ended}
@@ -226,9 +226,9 @@ class RequestRecord(Struct):
 
 
 class DrivenLoad(Struct):
-    """One load's requests. `began_seconds` and `ended_seconds` frame the time in which requests
-    were begun; `busy_share` is the part of a core that the generator took in it, `late_seconds`
-    how much later than planned its clock ticked. `failed`: it was given up."""
+    """A load and its requests, which began between `began_seconds` and `ended_seconds`. `busy_share` is the
+    part of a core that the generator used, `late_seconds` are delays of its event loop. `failed` is the fault
+    after which it was given up."""
 
     load: Load
     number: int
@@ -242,7 +242,7 @@ class DrivenLoad(Struct):
 
 
 class Lengths(Struct, frozen=True):
-    """Tokens of a prompt and of its answer, in the mean."""
+    """The mean tokens of a prompt and of its answer."""
 
     input_tokens: int
     output_tokens: int

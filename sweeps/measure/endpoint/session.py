@@ -1,4 +1,4 @@
-"""All loads, one after the other, on one endpoint; whatever ends it, what was measured is kept."""
+"""Drives all loads on one endpoint, one after the other; an early end keeps the results so far."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def anchor_document(
     engine: Document,
     warnings: Sequence[str] = (),
 ) -> Document:
-    """The document. `deployment` says on which GPUs and in which format the model was served,
-    `engine` which server that was, as far as the user knows; what the server tells fills gaps, and
-    its own version counts: the package here may be another one's."""
+    """The anchor's document. `deployment` has the GPUs and formats of the served model, `engine` the facts
+    that the user or the start of the engine gives. The server's report fills gaps, and its version wins,
+    since the package installed here may be another one."""
     opening = session.opening
     assert opening is not None  # a session without one has failed before
     ended = [str(session.ended)] if session.ended else []
@@ -83,7 +83,7 @@ def deployment_document(
     kv_precision: str | None,
     is_here: bool,
 ) -> Document:
-    """The hardware under the model. On this machine the driver fills in what the user leaves out."""
+    """The hardware that serves the model; on this machine the driver's facts complete the user's."""
     facts: list[Document] = []
     with suppress(MeasuringError):  # a machine without NVIDIA's driver
         facts = gpus() if is_here else []
@@ -101,24 +101,23 @@ def deployment_document(
     }
 
 
-# Of a core. Above it tokens wait for the generator, and not for the server.
+# The share of a core above which tokens wait for the generator, not for the server.
 _BUSY_SHARE = 0.7
-# Of the time of a token: as late as that its moment may be noted.
+# The largest delay in recording a token, as a share of TPOT.
 _LATE_SHARE = 1.0
 _CACHED_SHARE = 0.05
 _SHORT_SHARE = 0.9
 _SEVERAL_TOKENS = 1.05
-# Each load begins where the ones before it have left time for this.
+# Every load lasts at least this long.
 _LEAST_SECONDS = 1.0
 
 Progress = Callable[[str], None]
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """The settings of a session. `served_model` is the model's name on the server, "" to ask the server;
-    `patience_seconds` is the longest silence; `seconds` are those of all loads together; `requests_file`
-    gets a line for each request as it ends; `replicas` are further servers of the model, over which
-    requests are spread."""
+    """The settings of a session. `served_model` is the model's name on the server ("": the server's list has
+    it); `patience_seconds` the longest silence; `seconds` the total time of all loads; `requests_file` gets a
+    line for each request; `replicas` are further servers, over which requests are spread."""
 
     model: str
     served_model: str = ""
@@ -132,7 +131,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class EndpointSession(Struct):
-    """The results so far. `ended` is why the session ended early: a fault, or `Stopped`."""
+    """The results so far. `ended` is the reason of an early end: a fault, or `Stopped`."""
 
     opening: Opening | None = None
     loads: list[records.DrivenLoad] = field(default_factory=list)
@@ -141,11 +140,11 @@ class EndpointSession(Struct):
 
     @property
     def figures(self) -> list[records.Figures]:
-        """The figures of each load that was begun."""
+        """The figures of each load that has begun."""
         return [records.load_figures(driven) for driven in self.loads]
 
     def require_measured(self, model: str) -> None:
-        """Raise what ended it, where nothing was measured before that."""
+        """Raise the error that ended the session, if nothing was measured before."""
         if not any(figure["tpot_seconds"] or figure["ttft_seconds"] for figure in self.figures):
             raise self.ended or MeasuringError(
                 f"no request to {model} was answered within its time",
@@ -154,9 +153,9 @@ class EndpointSession(Struct):
 
 
 def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progress) -> EndpointSession:
-    """Drives every load; after Ctrl-C or a fault the session keeps what was measured."""
+    """Drive every load; after Ctrl-C or a fault the session has the results so far."""
     session, factory, begun = EndpointSession(), None, time.monotonic()
-    with suppress(ImportError):  # its events cost half as much
+    with suppress(ImportError):  # uvloop halves the cost of events
         import uvloop
 
         factory = uvloop.new_event_loop
@@ -184,7 +183,7 @@ async def _drive_all(
     prompts, lines = Prompts(wanted.seed), list[IO[str]]()
 
     def keep(record: records.RequestRecord) -> None:
-        """A line of JSON, on the disk when this returns; the file is made with the first one."""
+        """Append a request as a line of JSON; the first one creates the file."""
         if wanted.requests_file:
             if not lines:
                 lines.append(files.enter_context(wanted.requests_file.open("w", encoding="utf-8")))
@@ -211,7 +210,7 @@ async def _drive_all(
 
 
 def load_line(load: records.Load, figures: records.Figures) -> str:
-    """One load on one line."""
+    """One line with a load's main figures."""
     parts = [f"{load}: {figures['requests']['completed']} answers"]
     if rate := figures["output_tokens_per_second"]:
         parts.append(f"{rate['mean']:.4g} tokens/s")
@@ -224,19 +223,19 @@ def load_line(load: records.Load, figures: records.Figures) -> str:
 
 
 def warnings_of(session: EndpointSession) -> list[str]:
-    """Warnings that a reader of the figures needs."""
+    """Warnings about the figures of a session."""
     warnings: list[str] = []
     if session.opening and not session.opening.counts_tokens:
         warnings.append(
             "the server does not count tokens: lengths are words of prompts and pieces of answers"
         )
     for driven, figures in zip(session.loads, session.figures, strict=True):
-        both = (*_of_generator(figures), *_of_answers(figures))
+        both = (*_generator_warnings(figures), *_answer_warnings(figures))
         warnings += [f"{driven.load}: {warning}" for warning in both]
     return warnings
 
 
-def _of_generator(figures: records.Figures) -> Iterator[str]:
+def _generator_warnings(figures: records.Figures) -> Iterator[str]:
     generator, counts = figures["generator"], figures["requests"]
     if generator["busy_share"] > _BUSY_SHARE:
         share = generator["busy_share"]
@@ -258,7 +257,7 @@ def _of_generator(figures: records.Figures) -> Iterator[str]:
         yield f"{counts['failed']} of {all_requests} requests failed ({faults})"
 
 
-def _of_answers(figures: records.Figures) -> Iterator[str]:
+def _answer_warnings(figures: records.Figures) -> Iterator[str]:
     given, wanted = figures["output_tokens"], figures["asked_tokens"]
     if given and given["mean"] < _SHORT_SHARE * wanted["mean"]:
         yield (
