@@ -1,1 +1,1 @@
-"""Takes a plan through an executor (processes, Ray) into the store."""
+"""Runs a plan by an executor (processes, Ray), and stores the measurements."""

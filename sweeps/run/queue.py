@@ -1,4 +1,4 @@
-"""The trials of a sweep, shared among the drivers of a store: claimed under a lease, completed by storing."""
+"""A queue of a sweep's trials, shared by the drivers of a store: a claim takes a lease, storing ends it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEGIN = "unsaved-"
 
 
 class Spool:
-    """A JSONL file of `advisor measurements import`, made with its first line."""
+    """A JSONL file for `advisor measurements import`, created with its first line."""
 
     def __init__(self) -> None:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -35,7 +35,7 @@ class Spool:
         self.path: Path | None = None
 
     def keep(self, measurement: Measurement) -> Path:
-        """Write it durably; returns the file. `DataError` when no place takes it."""
+        """Write a measurement durably; returns the file. Raises `DataError` if no folder can be written."""
         for path in [self.path] if self.path else [folder / self._name for folder in _folders()]:
             with suppress(OSError):
                 _append(path, to_jsonl([measurement]))
@@ -44,14 +44,14 @@ class Spool:
         raise DataError("no place on this machine took what was measured", hint="free some space")
 
     def explained(self, failure: DataError) -> DataError:
-        """The failure, with what to do with the file where there is one."""
+        """The failure, with the hint to import the file if there is one."""
         kept = "what was measured is kept, and no run of it lost: once the database is back, advisor "
         hint = f"{kept}measurements import {self.path}"
         return DataError(f"{failure}", hint=hint) if self.path else failure
 
 
 def unsaved_files() -> list[Path]:
-    """Spool files on this machine that nobody has imported and removed yet."""
+    """Spool files on this machine that were not yet imported and removed."""
     return sorted({entry for folder in _folders() for entry in folder.glob(f"{_BEGIN}*.jsonl")})
 
 
@@ -60,7 +60,7 @@ def _folders() -> tuple[Path, ...]:
 
 
 def _append(path: Path, line: str) -> None:
-    """One more line on the disk; one that a full disk truncated is cut off again."""
+    """Append a line durably; after an error, such as a full disk, its written part is cut off."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.stat().st_size if path.exists() else 0
     try:
@@ -77,17 +77,17 @@ def _append(path: Path, line: str) -> None:
 
 
 HEARTBEAT_SECONDS = 20.0
-# By processes a trial begins once its data are here; on Ray that event comes with its end.
+# Events that mark a trial's start: on Ray `placed`, else `attempt_began`, which comes too late from Ray.
 _BEGINNINGS = ("placed", "attempt_began")
 _LOG = logging.getLogger(__name__)
 
 
 class TrialQueue:
-    """`trials` in their order, which an executor claims and measures, and whose rows it completes.
+    """A queue of `trials` that an executor claims, measures and completes.
 
-    To iterate is to claim one after the other; who has several in flight claims what he has room for, all at
-    once. `retried` has the start of the runs that are to be replaced, by trial_id; `runs_of` says how many
-    good runs a trial is to have; `passed_over` counts those that others measured."""
+    Iteration claims one trial at a time; an executor that measures several at once calls `claim` for as many
+    as it has room for. `retried` has the start of the runs to replace, by trial_id; `runs_of` the number of
+    good runs that a trial should have; `passed_over` counts trials that other drivers measured."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class TrialQueue:
         self.passed_over = 0
         self._store, self._owner = store, owner
         self._retried, self._runs_of, self._on_claim = retried, runs_of, on_claim
-        self._in_hand: dict[str, tuple[Trial, Measurement | None]] = {}
+        self._claimed: dict[str, tuple[Trial, Measurement | None]] = {}
         self._begun: set[str] = set()
         self._left: list[Trial] = []
         self._failure: DataError | None = None
@@ -114,9 +114,9 @@ class TrialQueue:
             yield from self.claim([trial])
 
     def claim(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Those of the trials that are still to be measured, once this driver has their leases.
+        """Lease trials; returns those that this driver should now measure.
 
-        None any more once the store has failed: what is in flight comes to its end."""
+        After a failure of the store there are none, while the trials in flight end normally."""
         mine: list[Trial] = []
         if self._failure is None:
             try:
@@ -128,18 +128,18 @@ class TrialQueue:
         return mine
 
     def complete(self, measurement: Measurement) -> bool:
-        """Store a run, and end its lease with that; False when somebody else was faster.
+        """Store a run and end its lease; returns False if another driver was faster.
 
-        Once the store has failed for good, everything that still comes is kept in a file."""
+        After a failure of the store, further runs are kept in a file."""
         name = measurement.trial.trial_id
-        _, row = self._in_hand.pop(name, (None, None))
+        _, row = self._claimed.pop(name, (None, None))
         self._begun.discard(name)
         if self._failure is None:
             try:
                 kept = self._store.join(measurement, self._combined, owner=self._owner)
             except DataError as error:
                 self._failure = error
-            except KeyboardInterrupt as error:  # while a database that is away is waited for
+            except KeyboardInterrupt as error:  # while `join` waits for an unreachable database
                 path = self._spool.keep(self._combined(row, measurement) or measurement)
                 error.args = (f"the last one is kept: advisor measurements import {path}",)
                 raise
@@ -156,8 +156,8 @@ class TrialQueue:
         return True
 
     def refill(self, poll_seconds: float) -> bool:
-        """Wait for trials that somebody else had the lease of, until some are free; those are the queue's
-        then. False where none was left to others, or the store has failed."""
+        """Wait until some trials that other drivers had leased are free, and put them into the queue. Returns
+        False if there are no such trials, or the store has failed."""
         reported = 0
         while self._left and self._failure is None:
             held = self._store.leases.held()
@@ -173,11 +173,11 @@ class TrialQueue:
         return False
 
     def note(self, event: Event) -> None:
-        """An event of `advisor.sweeps.events`: the lease of a trial that has begun says so, and where a
-        cluster has placed it, for those who watch the store."""
+        """Take in an event of `advisor.sweeps.events`: mark the lease of a trial that has begun, with its
+        node, for other processes that watch the store."""
         name = event.trial_id
-        trial, _ = self._in_hand.get(name, (None, None))
-        again = name in self._begun and event.event != "placed"  # after a loss, on another node
+        trial, _ = self._claimed.get(name, (None, None))
+        again = name in self._begun and event.event != "placed"  # "placed" may come again, after a lost run
         if trial is None or again or event.event not in _BEGINNINGS:
             return
         self._begun.add(name)
@@ -185,20 +185,20 @@ class TrialQueue:
         self._store.leases.begin(name, self._owner, f"{trial_name(trial)}{where}")
 
     def raise_if_failed(self) -> None:
-        """`DataError` when the store has failed; it names the file, where one was needed."""
+        """Raise `DataError` if the store has failed; it names the file with kept runs, if there is one."""
         if self._failure:
             raise self._spool.explained(self._failure) from self._failure
 
     def _leased(self, trials: Sequence[Trial]) -> list[Trial]:
         claimable: dict[str, Trial] = {}
         for trial in trials:
-            if trial.trial_id in self._in_hand or trial.trial_id in claimable:
-                self._left.append(trial)  # an earlier run of it has not come back yet
+            if trial.trial_id in self._claimed or trial.trial_id in claimable:
+                self._left.append(trial)  # an earlier run of this trial has not ended yet
             else:
                 claimable[trial.trial_id] = trial
         labels = {name: trial_name(trial) for name, trial in claimable.items()}
         taken = self._store.leases.take(labels, self._owner)
-        # Their rows as they are now: while a lease lasts, nobody else adds a run.
+        # Read under the lease, so that no other driver adds a run after this.
         rows = {row.trial.trial_id: row for row in self._store.read(taken).measurements}
         mine, done = [], []
         for name, trial in claimable.items():
@@ -206,7 +206,7 @@ class TrialQueue:
                 emit("left_to_another", trial_id=name)
                 self._left.append(trial)
             elif self._needs_run(rows.get(name), trial):
-                self._in_hand[name] = (trial, rows.get(name))
+                self._claimed[name] = (trial, rows.get(name))
                 mine.append(trial)
             else:
                 emit("measured_meanwhile", trial_id=name)
@@ -219,17 +219,17 @@ class TrialQueue:
     def _needs_run(self, row: Measurement | None, trial: Trial) -> bool:
         if row is None or self._is_retried(row):
             return True
-        # The repeats of what failed would end as its first run did, whoever had that.
+        # Repeats of a failed trial would fail like its first run.
         return row.status is Status.OK and runs_made(row) < self._runs_of(trial)
 
     def _is_retried(self, row: Measurement) -> bool:
-        """Whether this is still the row that was to be replaced when the sweep began."""
+        """Whether this is still the row that the sweep was to replace when it began."""
         return self._retried.get(row.trial.trial_id) == row.started_at
 
     def _combined(self, row: Measurement | None, fresh: Measurement) -> Measurement | None:
-        """The trial's row after the run; None when it has all its runs already.
+        """The trial's row after the run; None if the row already has all its runs.
 
-        A run that did not end well never takes the place of a good one: it is kept beside it."""
+        A failed run never replaces a good one; it becomes one of the row's attempts."""
         if row is None:
             return fresh
         if self._is_retried(row):
@@ -242,16 +242,16 @@ class TrialQueue:
 
 @contextmanager
 def leasing(leases: LeaseBook, *, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> Iterator[Owner]:
-    """A new owner, whose leases are renewed from a thread, and end when this ends.
+    """A new owner of leases, which a thread renews inside the block, and which end with it.
 
-    A beat that fails is left to the next one; a lease lasts for several."""
+    A failed renewal is not repeated at once, since a lease lasts for several."""
     owner, over = this_process(), threading.Event()
 
     def beat() -> None:
         while not over.wait(heartbeat_seconds):
             try:
                 leases.renew(owner)
-            except Exception as error:  # of any kind: without a next beat the leases end
+            except Exception as error:  # whatever it is, the thread must go on renewing
                 emit("heartbeat_failed", level=WARNING, reason=str(error))
             else:
                 emit("heartbeat", level=DEBUG)

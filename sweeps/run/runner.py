@@ -1,8 +1,7 @@
-"""Runs a plan: skips finished trials, stores each new one, and reports progress.
+"""Runs a plan: skips finished trials, stores each new measurement, and reports progress.
 
-Rules of an executor: every trial handed over comes back as exactly one measurement, in any order; what
-happens to one trial never stops the others; `close` leaves no process and no cgroup behind, also in the
-middle of a trial."""
+Rules of an executor: it returns exactly one measurement for each trial, in any order; a failing trial never
+stops the others; `close` leaves no process and no cgroup behind, even in the middle of a trial."""
 
 from __future__ import annotations
 
@@ -33,16 +32,16 @@ from advisor.sweeps.trial.trial_process import measure_trial
 Measure = Callable[[Trial], Measurement]
 
 
-class DataAtHand(Struct, frozen=True):
-    """A trial as it was planned, and the same (`here`) with its data set on a path of this machine;
-    what is known of how the data came joins its row."""
+class LocalTrial(Struct, frozen=True):
+    """A trial as `planned`, and with its data set on a path of this machine (`here`). `facts` about the
+    download join the trial's row."""
 
     planned: Trial
     here: Trial
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def measured(self, measure: Measure) -> Measurement:
-        """The trial's row; a failed one where measuring is refused."""
+        """The trial's row; a failed one if `measure` raises `AdvisorError`."""
         try:
             result = measure(self.here)
         except AdvisorError as error:
@@ -52,32 +51,32 @@ class DataAtHand(Struct, frozen=True):
 
 
 @contextmanager
-def data_at_hand(trial: Trial) -> Iterator[DataAtHand]:
-    """The trial with its data on this machine for the block; `AdvisorError` if it cannot be."""
+def trial_with_data(trial: Trial) -> Iterator[LocalTrial]:
+    """The trial with its data on this machine, inside the block. Raises `AdvisorError` if that fails."""
     if not is_address(trial.dataset_path):
-        yield DataAtHand(trial, trial)
+        yield LocalTrial(trial, trial)
         return
     with cached_data(trial.dataset_path) as cached:
         here = replace(trial, dataset_path=str(cached.path))
-        yield DataAtHand(trial, here, {"data_cache": cached.facts})
+        yield LocalTrial(trial, here, {"data_cache": cached.facts})
 
 
 def failure(trial: Trial, reason: str, status: Status = Status.FAILED) -> Measurement:
-    """A trial that did not begin."""
+    """The row of a trial that could not begin."""
     return Ending(status, reason).measurement(trial, started_at=datetime.now(UTC).isoformat())
 
 
 class Executor(Protocol):
-    """See the rules above."""
+    """What runs trials; the rules at the top of this module hold."""
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
-        """`MeasuringError` that names the way out, when it can never take some of the trials."""
+        """Raise `MeasuringError` with a hint if some of the trials can never run."""
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
-        """Measurements as they come. Of a `TrialQueue` each is claimed before it is measured."""
+        """Yield measurements as they end. Trials of a `TrialQueue` are claimed before they are measured."""
 
     def close(self) -> None:
-        """End what runs, give back what was taken."""
+        """End running trials and release all resources."""
 
 
 def _measure_here(trial: Trial) -> Measurement:
@@ -92,38 +91,38 @@ def _measure_here(trial: Trial) -> Measurement:
 
 
 class InlineExecutor:
-    """One trial after the other in this very process, without limits: for debugging the worker, never for
-    results. Imports torch here, and marks every measurement as not limited, so that it is not fitted."""
+    """Runs one trial after the other in this process, without limits: for debugging the worker, not for
+    results. It imports torch here, and marks every measurement as not limited, so that none is fitted."""
 
     def __init__(self, measure: Measure = _measure_here) -> None:
         self._measure = measure
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
-        """None: they are planned for this machine."""
+        """Do nothing: trials are planned for this machine."""
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
-        """See `Executor`; a failed row where the data set cannot be brought."""
+        """Yield a measurement for each trial, a failed one if its data set cannot be read."""
         for trial in trials:
             try:
-                with data_at_hand(trial) as data:
+                with trial_with_data(trial) as data:
                     row = data.measured(self._measure)
             except AdvisorError as error:
                 row = failure(trial, str(error))
             yield row
 
     def close(self) -> None:
-        """Nothing was taken."""
+        """Do nothing: there is nothing to release."""
 
 
 class ProcessExecutor(InlineExecutor):
-    """One trial after the other, each in a worker process under limits, on this machine."""
+    """Runs one trial after the other on this machine, each in a worker process under limits."""
 
     def __init__(self, measure: Measure = measure_trial) -> None:
         super().__init__(measure)
         clean_up()
 
     def close(self) -> None:
-        """Worker processes end with their trial; only groups of killed sweeps may be left."""
+        """Remove what killed sweeps left; worker processes have ended with their trials."""
         clean_up()
 
 
@@ -132,8 +131,8 @@ POLL_SECONDS = 2.0
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """The progress of a sweep, reported when it begins, when a trial starts (`started`) or ends
-    (`measurement`), and when other drivers may have measured some."""
+    """The progress of a sweep, reported when the sweep begins, when a trial starts (`started`) or ends
+    (`measurement`), and when other drivers may have measured trials."""
 
     done: int
     total: int
@@ -143,7 +142,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct):
-    """The counts of a finished sweep; its measurements are in the store alone."""
+    """The counts of a finished sweep; its measurements are only in the store."""
 
     measured: int = 0
     usable: int = 0
@@ -151,7 +150,7 @@ class Outcome(Struct):
     first_failure: str = ""
 
     def count(self, status: Status, reason: str) -> None:
-        """One more. Out of memory and contaminated are results; a failure is for the user."""
+        """Count a run. Out of memory and contaminated are results, not failures."""
         self.measured += 1
         self.usable += status is Status.OK
         if status in (Status.FAILED, Status.TIMED_OUT):
@@ -171,15 +170,14 @@ def run_sweep(
     runs_of: Callable[[Trial], int] = wanted_runs,
     poll_seconds: float = POLL_SECONDS,
 ) -> Outcome:
-    """Measure the trials that have no row yet, those whose row has a status in `again` or began before
-    `since`, and those with fewer runs than planned (`runs_of`); repeats in random order, each into its
-    trial's row.
+    """Measure the trials that have no row, those whose row has a status in `again` or began before `since`,
+    and those with fewer runs than planned (`runs_of`). Repeats run in random order and join their trial's
+    row.
 
-    Each measurement is durable before the next trial's result is taken, so that a kill loses only what was in
-    flight. What is known of the `machine` joins every row's environment. Trials that other drivers measure
-    are left to them, and waited for at the end: those that they give up are measured here. The executor is
-    closed by its owner. `DataError`, when the store takes no more, names the file that holds what was
-    measured."""
+    Each measurement is stored durably before the next one is taken, so that a kill loses only trials in
+    flight. Facts of the `machine` join every row's environment. Trials that other drivers measure are waited
+    for at the end; those that they give up are measured here. The caller closes the executor. If the store
+    fails, `DataError` names the file with the measurements that could not be stored."""
     done, retried = stored_runs(trials, store, again, runs_of, since)
     todo = [trial for each in rounds(trials, done, runs_of) for trial in each]
     skipped = len(trials) - len({trial.trial_id for trial in todo})
@@ -212,10 +210,10 @@ def current_rows(
     again: frozenset[Status] = frozenset(),
     since: datetime | None = None,
 ) -> dict[str, Measurement]:
-    """The rows of the trials by id, but for those that are to be measured again: of a status in `again`, or
-    begun before `since`.
+    """The rows of the trials by id, without those to measure again: with a status in `again`, or begun before
+    `since`.
 
-    A row that cannot be read counts as failed: `DataError` names it where those are not asked for."""
+    A damaged row counts as failed. Raises `DataError` for one unless `again` has failed trials."""
     stored = store.read(trial.trial_id for trial in trials)
     if Status.FAILED not in again:
         _refuse(stored.damaged)
@@ -233,12 +231,11 @@ def stored_runs(
     runs_of: Callable[[Trial], int] = wanted_runs,
     since: datetime | None = None,
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """The runs stored before a sweep, and the start of those that are to be replaced; each by trial_id.
+    """The number of runs stored before a sweep, and the start of the runs to replace; each by trial_id.
 
-    Step times are read only of trials with repeats, and to find the damaged rows that count as failed
-    where those are measured again; a part at a time, since those of ten thousand trials would fill the
-    memory."""
-    named = {trial.trial_id: trial for trial in trials}  # an id is a hash, made at every asking
+    Whole rows are read only of trials with repeats, and, if failed trials are measured again, to find damaged
+    rows. They are read in parts, since the step times of ten thousand trials would fill the memory."""
+    named = {trial.trial_id: trial for trial in trials}  # computed once: each access hashes the trial
     summaries = store.summaries(named)
     retried = {
         name: summary.started_at

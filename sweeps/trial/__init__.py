@@ -1,1 +1,1 @@
-"""The parent of one trial: its limits, its worker process, its end. Never loads torch."""
+"""Runs one trial from its parent process: limits, worker process, cleaning up. Never loads torch."""

@@ -1,4 +1,4 @@
-"""A conversation with a worker process, with a deadline and without an orphan, and what may fail in it."""
+"""Starts worker processes, exchanges JSON lines with them until a deadline, and explains their failures."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from advisor.sweeps.machine.processes import end_with_parent, killer_text, oom_k
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, new_name, own_tag, scratch_parent
 
 _MOST_CHARACTERS = 500
-_KILLS_BEFORE = oom_kills()  # of a worker, whose loaders begin later
+_KILLS_BEFORE = oom_kills()  # read when a worker starts, before its loaders do
 _LOADER_TRACEBACK = "Original Traceback"
 _OWN_ERROR = re.compile(r"^advisor\.errors\.\w+: ")
-# As the driver, cuBLAS and cuDNN say it.
+# Messages of the driver, cuBLAS and cuDNN.
 _GPU_MEMORY = ("cuda out of memory", "cuda error: out of memory", "alloc_failed")
 _HOST_MEMORY = ("out of memory", "can't allocate memory", os.strerror(errno.ENOMEM).lower())
 _DISK_FAILS = (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EREMOTEIO)
-# What a message in lower case has in it, and the reason that stands for it.
+# (pattern of a lower-case message, the reason that users see)
 _CAUSES = (
     # Loader processes hand batches over in /dev/shm; a container's has 64 MiB by default.
     (
@@ -49,7 +49,7 @@ _CAUSES = (
         "|".join(os.strerror(number).lower() for number in _DISK_FAILS),
         "the disk beneath '{data}' fails: {message}; check the mount, and dmesg",
     ),
-    # A kill at the trial's own memory limit is found by its cgroup before this.
+    # A kill at the trial's memory limit has already been found by its cgroup.
     (
         r"^runtimeerror: dataloader worker \(pid",
         "a loader process was killed from outside ({stated}){killer}",
@@ -65,25 +65,25 @@ _CAUSES = (
 
 
 class Ending(Struct, frozen=True):
-    """The end of a trial without a rate, and its cause, on one line."""
+    """The end of a trial without a rate: its status, and its cause in one line."""
 
     status: Status
     reason: str
 
     def measurement(self, trial: Trial, limited_by: LimitedBy = LimitedBy.NONE, **more: Any) -> Measurement:
-        """That of a trial which ended so."""
+        """The measurement of a trial with this ending."""
         return Measurement(trial=trial, status=self.status, reason=self.reason, limited_by=limited_by, **more)
 
 
 def ending_of(error: BaseException, dataset_path: str = "") -> Ending:
-    """The ending that an error stands for, whatever it is."""
+    """The ending of a trial with this error, whatever it is."""
     return recognised_ending(error, dataset_path) or Ending(Status.FAILED, _message(error))
 
 
 def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | None:
-    """The ending of an error whose cause is known; None for any other."""
+    """The ending of a trial with this error; None if its cause is not known."""
     message = _message(error)
-    if full := _full_memory(error):
+    if full := _full_memory_text(error):
         return Ending(Status.OUT_OF_MEMORY, f"{full}: {message}")
     try:
         if dataset_path:
@@ -111,13 +111,13 @@ def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | 
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether the machine or the GPU had too little memory: torch reports that in many ways."""
-    return _full_memory(error) is not None
+    """Whether the error means too little memory of the machine or GPU, which torch reports in many ways."""
+    return _full_memory_text(error) is not None
 
 
-def _full_memory(error: BaseException) -> str | None:
-    """The memory that was full, in words; None where none was. (A process that is killed at the limit of
-    its cgroup raises nothing: its parent asks the kernel.)"""
+def _full_memory_text(error: BaseException) -> str | None:
+    """The text that says which memory was full; None if none was. (A process that is killed at the limit of
+    its cgroup raises no error: its parent reads the kernel's count.)"""
     text = _message(error).lower()
     if any(sign in text for sign in _GPU_MEMORY):
         return "the GPU's memory is full"
@@ -130,8 +130,8 @@ def _full_memory(error: BaseException) -> str | None:
 
 
 def _message(error: BaseException) -> str:
-    """One line. A loader process sends its traceback as the message: its last line has the
-    error. Errors of our own need no name of their class."""
+    """The error in one line. The message of a loader process is a traceback, whose last line has the error.
+    Our errors need no class name."""
     text = str(error)
     if _LOADER_TRACEBACK in text:
         return _OWN_ERROR.sub("", text.strip().splitlines()[-1])[:_MOST_CHARACTERS]
@@ -139,9 +139,9 @@ def _message(error: BaseException) -> str:
     return text if isinstance(error, AdvisorError) else f"{type(error).__name__}: {text}"
 
 
-# -P: a folder `sweeps` where the user stands must not take the place of ours.
+# -P: a folder `sweeps` in the current folder must not shadow ours.
 WORKER_COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.worker")
-STAGES_FOLLOW = "stages_follow"  # in a measurement that another one will replace
+STAGES_FOLLOW = "stages_follow"  # key in a measurement that a later one, with stages, replaces
 _STDERR_CHARACTERS = 600
 _TRACEBACK = "Traceback (most recent call last)"
 _LOOK_EVERY_SECONDS = 0.5
@@ -149,7 +149,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 class WorkerEnded(Exception):
-    """The worker closed its output before it answered."""
+    """The worker ended, or closed its output, before it answered."""
 
 
 class WorkerLate(Exception):
@@ -157,7 +157,7 @@ class WorkerLate(Exception):
 
 
 class Worker:
-    """A started worker process. One JSON document a line, both ways."""
+    """A started worker process; both sides send one JSON document a line."""
 
     def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
         self._process = process
@@ -167,20 +167,19 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The process id; its process group has the same number."""
+        """The worker's process id, which is also that of its process group."""
         return self._process.pid
 
     def send(self, message: Any) -> None:
-        """Write one line; a worker that has ended is noticed when its answer is read."""
+        """Send one message; an ended worker is noticed only when its answer is read."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
 
     def receive(self, deadline: float) -> Any:
-        """The next line that is a JSON text or object (libraries may print others, also bare
-        numbers), and no event: those are handed on. `deadline` is a time.monotonic() moment.
-        Raises `WorkerEnded` or `WorkerLate`."""
+        """The next JSON text or object; events are forwarded, and other lines (libraries may print even bare
+        numbers) are ignored. `deadline` is by time.monotonic(). Raises `WorkerEnded` or `WorkerLate`."""
         while True:
             with suppress(ValueError):
                 answer = json.loads(self._line(deadline))
@@ -192,7 +191,8 @@ class Worker:
     def answer(
         self, name: str, deadline: float, on_message: Callable[[dict[str, Any]], None] = lambda _message: None
     ) -> Any:
-        """What the child sends by that name; other messages go to `on_message`. Raises its refusal."""
+        """The value that the child sends under `name`, or its error, raised; `on_message` gets other
+        messages."""
         while True:
             message = self.receive(deadline)
             if not isinstance(message, dict):
@@ -204,10 +204,10 @@ class Worker:
             on_message(message)
 
     def last_output(self) -> str:
-        """The end of the process: its signal or exit code, and the end of its stderr on one line."""
+        """One line with the worker's signal or exit code, and the end of its stderr."""
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").splitlines()
-        if any(line.startswith(_TRACEBACK) for line in lines):  # its last line says it all
+        if any(line.startswith(_TRACEBACK) for line in lines):  # its last line is enough
             lines = [line for line in lines if not line.startswith((" ", _TRACEBACK))]
         text = " ".join(" ".join(lines).split())
         ending = f"the worker {self._ending()}"
@@ -230,7 +230,7 @@ class Worker:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 raise WorkerLate
-            # Children of a dead worker may keep its stdout open: its end shows nowhere else.
+            # Children of a dead worker may keep its stdout open, so that only `poll` shows its end.
             ended = self._process.poll() is not None
             patience = 0.0 if ended else min(remaining, _LOOK_EVERY_SECONDS)
             readable = select.select([descriptor], [], [], patience)[0]
@@ -246,7 +246,8 @@ class Worker:
 def started_worker(
     command: Sequence[str] = WORKER_COMMAND, environment: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[Worker]:
-    """Starts a worker in its own session, with extra variables; gone with its children on leaving."""
+    """Start a worker in a new session with extra variables; after the block it and its children are
+    killed."""
     with tempfile.TemporaryFile() as errors, _scratch_folder() as scratch:
         process = subprocess.Popen(
             command,
@@ -263,8 +264,8 @@ def started_worker(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the worker and its children; do not wait for ever where the kernel holds one (it reads
-    from a disk that does not answer): the sweep has to go on."""
+    """Kill the worker and its children. The wait is limited, since the kernel may hold a process that reads
+    from a dead disk, and the sweep has to go on."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     try:
@@ -277,8 +278,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _scratch_folder() -> Iterator[str]:
-    """Loader processes that are killed leave sockets and folders: they go with this one; and
-    when this process is killed, its name says so to the next one (`clean_up`)."""
+    """A temporary folder for a worker, with whose end the files of killed loader processes are removed. If
+    this process is killed, `clean_up` of the next one finds the folder by its name."""
     folder = scratch_parent() / new_name()
     folder.mkdir(mode=0o700)
     try:
@@ -288,27 +289,27 @@ def _scratch_folder() -> Iterator[str]:
 
 
 def worker_environment() -> dict[str, str]:
-    """Ours, with this source tree importable and no thread count left over (Ray sets some)."""
+    """The environment of a worker: ours with this source tree importable, without Ray's OMP_NUM_THREADS."""
     environment = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS",)}
     root = str(Path(__file__).parents[3])
     paths = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     return environment | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
 
 
-# What a worker waits for its limits with: the memory limit once its libraries and its network are
-# loaded, the others once the page cache is as the trial wants it.
+# Messages with which a worker waits for its limits: for the memory limit once its libraries and its network
+# are loaded, for the others once the page cache is prepared.
 LOADED, READY = "loaded", "ready"
 
 
 def wait_for_go(stage: str) -> None:
-    """The limits of this stage may be switched on."""
+    """Wait, in the worker, until the parent has switched on the limits of this stage."""
     send_to_parent(stage)
     if not sys.stdin.readline():
-        os._exit(1)  # the parent has gone
+        os._exit(1)  # the parent has ended
 
 
 def answer_parent(work: Callable[[], Mapping[str, Any]]) -> int:
-    """A child's life: `Worker.answer` hears what `work` returns or refuses; the exit code."""
+    """Send the result or `AdvisorError` of a child's `work` to its parent; returns the exit code."""
     end_with_parent()
     try:
         send_to_parent(work())
@@ -319,6 +320,6 @@ def answer_parent(work: Callable[[], Mapping[str, Any]]) -> int:
 
 
 def send_to_parent(message: object) -> None:
-    """One line of JSON to the parent."""
+    """Send one line of JSON to the parent."""
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()

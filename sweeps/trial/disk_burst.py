@@ -1,4 +1,4 @@
-"""Tells whether a mounted disk was read faster than its baseline, on burst credits."""
+"""Finds whether a trial read a mounted disk faster than its baseline, on burst credits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from advisor.sweeps.machine.mounts import describe_disk
 if TYPE_CHECKING:
     from advisor.catalog.disks import DiskCatalog
 
-RUN = "run"  # in `above_baseline`: the end-to-end run; else a stage
-# A measured rate is a little off; the throttle of a volume is not.
+RUN = "run"  # the end-to-end run in `above_baseline`; other names are stages
+# Measured rates deviate a little from a volume's limit.
 _TOLERATED = 1.02
 
 
 class Reads(Struct, frozen=True):
-    """Bytes read in so many seconds; `operations` is None where nothing counts them."""
+    """MiB read in some seconds; `operations` is None if nothing counts them."""
 
     mib: float
     seconds: float
@@ -39,17 +39,17 @@ def disk_burst(
     instance: InstanceType | None,
     reads: Mapping[str, Reads],
 ) -> dict[str, Any] | None:
-    """The disk's baseline and burst, and the `reads` that were above the baseline.
+    """The disk's baseline and burst, and the names of `reads` above the baseline.
 
-    A volume whose rate comes with its size has that of its real one, others what they were ordered with. None
-    for a disk that lends nothing, and for types that the catalogue does not know."""
+    If a volume's rate depends on its size, the rate of the real size counts, else the provisioned one. None
+    for a disk without burst, and for types that the catalogue does not know."""
     if disk.type not in disks.network_types:
         return None
     volume, rule = disk, disks.rules[disk.type]
     if rule.provision_iops_max is None:
         try:
             volume = rule.rate(size_gib)
-        except UsageError:  # a size that is not sold: somebody else's disk
+        except UsageError:  # a size that is not sold, so it is another disk
             return None
     burst = disks.burst_of(volume, size_gib, instance)
     if burst is None:
@@ -65,7 +65,7 @@ def disk_burst(
         "baseline_iops": lasting.read_iops,
         "burst_mib_per_second": burst.read_mib_per_second,
         "burst_iops": burst.read_iops,
-        # Of a full bucket; None where the instance's own limit never empties it.
+        # How long a full bucket lasts; None if the instance's limit never empties it.
         "burst_seconds": burst.seconds if math.isfinite(burst.seconds) else None,
         "lent_by": list(burst.causes),
         "above_baseline": [name for name, read in reads.items() if is_lent(read)],
@@ -73,7 +73,7 @@ def disk_burst(
 
 
 def with_disk_burst(measurement: Measurement) -> Measurement:
-    """A measurement on a mounted disk with `environment.disk_burst`, where the disk lends any."""
+    """The measurement, with `environment.disk_burst` if its disk is mounted and can burst."""
     if not measurement.trial.on_mounted_disk or not measurement.step_seconds:
         return measurement
     trial, burst = measurement.trial, None
@@ -84,7 +84,7 @@ def with_disk_burst(measurement: Measurement) -> Measurement:
         if isinstance(size_gib, float):
             reads = _reads_of(measurement)
             burst = disk_burst(catalog.disks, trial.resources.disk, size_gib, instance, reads)
-    except (AdvisorError, OSError):  # a disk that has gone, a catalogue that cannot be read
+    except (AdvisorError, OSError):  # the disk was removed, or the catalogue cannot be read
         return measurement
     facts = {"disk_burst": burst} if burst else {}
     return replace(measurement, environment={**measurement.environment, **facts})

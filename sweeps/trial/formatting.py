@@ -1,4 +1,4 @@
-"""A trial for people and logs: its name, what was planned, how it ended."""
+"""Formats a trial for people and logs: its name, its planned facts, its ending."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from advisor.units import format_mib
 
 
 def trial_name(trial: Trial) -> str:
-    """One short line that distinguishes a trial from its neighbours."""
+    """The trial's name: one short line that distinguishes it from similar trials."""
     workload, resources = trial.workload, trial.resources
     disk = "disk unlimited" if resources.disk.type == "unlimited" else resources.disk.type
     return (
@@ -20,7 +20,7 @@ def trial_name(trial: Trial) -> str:
 
 
 def steps_text(trial: Trial) -> str:
-    """The compute of a trial's steps: '4 x cuda:T4 amp channels_last'; usual settings are left out."""
+    """The accelerators and unusual settings of a trial's steps: '4 x cuda:T4 amp channels_last'."""
     workload = trial.workload
     unusual = {
         workload.precision: Precision.FP32,

@@ -1,4 +1,4 @@
-"""Leftovers of a killed sweep: processes, cgroups, mounts and loop devices, with their owner."""
+"""Finds and removes what killed sweeps left: processes, cgroups, mounts, loop devices and folders."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, o
 
 
 class Orphan(Struct, frozen=True):
-    """`kind`: process, mount, loop device, cgroup or folder. `remove` is idempotent, and raises
-    OSError or `MeasuringError` when it cannot; `command` does the same with more rights."""
+    """A process, mount, loop device, cgroup or folder (`kind`) with its owner. `remove` is idempotent, and
+    raises OSError or `MeasuringError`; `command` does the same with more rights."""
 
     kind: str
     name: str
@@ -43,7 +43,7 @@ class Orphan(Struct, frozen=True):
 
 
 _PATIENCE_SECONDS = 5.0
-# Ends by itself with the last process that it serves; killed, it would be started anew.
+# It ends with the last process that it serves; if killed earlier, it would be started again.
 _ENDS_BY_ITSELF = b"multiprocessing.resource_tracker"
 _VARIABLE = f"{OWNER_VARIABLE}=".encode()
 _MNT_DETACH = 2
@@ -51,7 +51,7 @@ _LOOP_CLR_FD = 0x4C01
 
 
 def orphan_processes() -> Iterator[Orphan]:
-    """All but this one; those of other users show their environment to root only."""
+    """Marked processes other than this one; only root can see those of other users."""
     for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else ():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -66,12 +66,12 @@ def orphan_processes() -> Iterator[Orphan]:
         if tag and not ends_by_itself and is_running(int(entry.name), since):
             name, end = (
                 f"{entry.name} ({text_of(entry / 'comm') or '?'})",
-                partial(_end, int(entry.name), since),
+                partial(_kill, int(entry.name), since),
             )
             yield Orphan("process", name, tag, f"kill -9 {entry.name}", end)
 
 
-def _end(pid: int, since: str) -> None:
+def _kill(pid: int, since: str) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while is_running(pid, since):
         with suppress(ProcessLookupError):
@@ -82,7 +82,7 @@ def _end(pid: int, since: str) -> None:
 
 
 def orphan_groups() -> Iterator[Orphan]:
-    """In every hierarchy that is mounted."""
+    """Marked cgroups of all mounted hierarchies."""
     for root in mount_points() if Path("/proc/self/cgroup").exists() else ():
         for folder, children, _ in os.walk(root):
             for group in (Path(folder, name) for name in sorted(children)):
@@ -91,14 +91,14 @@ def orphan_groups() -> Iterator[Orphan]:
 
 
 def orphan_mounts() -> Iterator[Orphan]:
-    """The innermost first."""
+    """Marked mounts, the innermost first."""
     for point in sorted(mounted_places(), key=lambda entry: len(entry.parts), reverse=True):
         if tag := _owner_of_path(point):
             yield Orphan("mount", str(point), tag, f"umount -l '{point}'", partial(_unmount, point))
 
 
 def orphan_loops() -> Iterator[Orphan]:
-    """They keep their file's blocks as long as they have it, also once it is deleted."""
+    """Loop devices of marked files; they occupy a file's blocks even after it is deleted."""
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         device = Path("/dev") / backing.parts[-3]
         if tag := _owner_of_path(Path(text_of(backing).removesuffix(" (deleted)"))):
@@ -116,7 +116,7 @@ def _owner_of_path(point: Path) -> OwnerTag | None:
 
 
 def _unmount(point: Path) -> None:
-    """Lazily: a disk that answers no more would hold us up for ever."""
+    """Unmount lazily, since a dead disk would block a normal unmount for ever."""
     if point in mounted_places() and ctypes.CDLL(None, use_errno=True).umount2(
         os.fsencode(point), _MNT_DETACH
     ):
@@ -129,43 +129,43 @@ def _detach(device: Path) -> None:
     try:
         fcntl.ioctl(descriptor, _LOOP_CLR_FD)
     except OSError as error:
-        if error.errno != errno.ENXIO:  # has no file any more
+        if error.errno != errno.ENXIO:  # ENXIO: it is already detached
             raise
     finally:
         os.close(descriptor)
 
 
-# On a mount of --disk-path, data sets lie in a folder of this name.
+# The folder for data sets on a mount of --disk-path.
 FOLDER_ON_MOUNTS = "instance-sizing-advisor"
 _UNFINISHED = ".unfinished-"
 _BOOTED = re.compile(r"^btime (\d+)$", re.MULTILINE)
 
 
 def unfinished_name(point: Path) -> Path:
-    """The name under which `point` is made until it is whole."""
+    """The temporary path of `point` while it is being made."""
     return point.with_name(f"{point.name}{_UNFINISHED}{new_name()}")
 
 
 def forget_unfinished(point: Path) -> None:
-    """Remove what killed processes left half-made of it, as far as that can be."""
+    """Remove unfinished versions of `point` that killed processes left, as far as possible."""
     left = unfinished_folders(point.parent, glob.escape(point.name))
     remove(orphan for orphan in left if orphan.owner.has_gone)
 
 
 def orphan_folders(made_in: Path) -> Iterator[Orphan]:
-    """Those of workers, and what was being made in `made_in` or on a mounted disk."""
-    for folder in _listed(scratch_parent(), "advisor-*"):
+    """Folders of processes: workers' scratch folders, and data sets half made in `made_in` or on a disk."""
+    for folder in _matching(scratch_parent(), "advisor-*"):
         if tag := tag_in(folder.name):
             yield _orphan(folder, tag)
-    # A network's disk may not answer.
+    # Network file systems are skipped, as they may hang.
     disks = [mount.point for mount in mounts_here() if mount.source.startswith("/dev/")]
     for parent in (made_in, *(disk / FOLDER_ON_MOUNTS for disk in disks)):
         yield from unfinished_folders(parent)
 
 
 def unfinished_folders(parent: Path, name: str = "*") -> Iterator[Orphan]:
-    """Unfinished folders (of `name`) below a folder."""
-    for folder in _listed(parent, f"{name}{_UNFINISHED}advisor-*"):
+    """Unfinished versions of files and folders with this name in a folder."""
+    for folder in _matching(parent, f"{name}{_UNFINISHED}advisor-*"):
         if tag := tag_in(folder.name.rpartition(_UNFINISHED)[2]):
             yield _orphan(folder, tag)
 
@@ -175,7 +175,7 @@ def _orphan(folder: Path, tag: OwnerTag) -> Orphan:
 
 
 def _remove(folder: Path) -> None:
-    """Never what is mounted inside: that may be somebody's disk."""
+    """Remove a folder or file, but never one with a mount inside, which may be a user's disk."""
     if any(path == folder or folder in path.parents for path in mounted_places()):
         raise MeasuringError("something is still mounted in it")
     with suppress(FileNotFoundError):
@@ -186,7 +186,7 @@ def _remove(folder: Path) -> None:
 
 
 def _is_older_than_boot(orphan: Orphan) -> bool:
-    """True for folders of workers from before the boot: what seems another machine's is nobody's."""
+    """Whether it is a worker's folder from before the boot, whose owner only seems to be elsewhere."""
     folder = Path(orphan.name)
     if folder.parent != scratch_parent() or not tag_in(folder.name) or not orphan.owner.is_elsewhere:
         return False
@@ -197,7 +197,7 @@ def _is_older_than_boot(orphan: Orphan) -> bool:
         return False
 
 
-def _listed(parent: Path, pattern: str) -> list[Path]:
+def _matching(parent: Path, pattern: str) -> list[Path]:
     try:
         return sorted(parent.glob(pattern))
     except OSError:
@@ -208,32 +208,32 @@ _LOG = logging.getLogger(__name__)
 
 
 class Stuck(Struct, frozen=True):
-    """An orphan that could not be removed, and why."""
+    """An orphan that could not be removed, and the reason."""
 
     orphan: Orphan
     reason: str
 
 
 class Removed(Struct, frozen=True):
-    """Removed orphans, and those that remain."""
+    """The removed orphans, and those that could not be removed."""
 
     gone: tuple[Orphan, ...]
     stuck: tuple[Stuck, ...]
 
 
 def owner_is_me(tag: OwnerTag) -> bool:
-    """True for things that this process took, or that others took for it."""
+    """Whether this process, or one that works for it, is the owner."""
     return tag == own_tag()
 
 
 def find_orphans(
     of_owner: Callable[[OwnerTag], bool] | None = None, made_in: Path | None = None
 ) -> list[Orphan]:
-    """Everything on this machine of such owners (by default of those that have gone: only such things may be
-    taken from others), in the order of removal.
+    """The orphans of owners that `of_owner` selects (by default those that have ended), in the order of
+    removal.
 
-    Processes first, since they use the rest; mounts before the loop devices beneath them, both before the
-    folders that they lie in."""
+    Processes come first, since they use the rest; then mounts, the loop devices below them, cgroups, and the
+    folders in which all lie."""
     folders = orphan_folders(made_in or datasets_folder())
     every = chain(orphan_processes(), orphan_mounts(), orphan_loops(), orphan_groups(), folders)
     if of_owner:
@@ -242,7 +242,7 @@ def find_orphans(
 
 
 def remove(orphans: Iterable[Orphan]) -> Removed:
-    """Remove them one after the other; one that stays holds up none of the others."""
+    """Remove orphans one after the other, whether or not earlier ones could be removed."""
     gone, stuck = [], []
     for entry in orphans:
         try:
@@ -256,7 +256,7 @@ def remove(orphans: Iterable[Orphan]) -> Removed:
 
 
 def clean_up() -> int:
-    """Removes what killed sweeps left; returns how much. What stays is logged with a command."""
+    """Remove what killed sweeps left; returns the number. Orphans that stay are logged with a command."""
     removed = remove(find_orphans())
     for orphan, reason in ((entry.orphan, entry.reason) for entry in removed.stuck):
         text = "%s %s of a killed sweep cannot be removed (%s): %s"
@@ -265,8 +265,8 @@ def clean_up() -> int:
 
 
 def give_back_own() -> int:
-    """Remove whatever this process still has, wherever it was interrupted; returns how many
-    things. Nothing that it has may be in use any more."""
+    """Remove everything that this process owns and no longer uses, for instance after an interrupt; returns
+    the number."""
     return len(remove(find_orphans(owner_is_me)).gone)
 
 
@@ -275,10 +275,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def owning() -> Iterator[None]:
-    """Marks everything started inside the block as this process's, and ends it on leaving.
+    """Mark everything started inside the block as owned by this process, and remove it afterwards.
 
-    An interrupt may come between taking something and noting that: what the code around did not give back is
-    found by its name."""
+    Marks are needed because an interrupt may come between the creation of something and the code that would
+    release it."""
     before = os.environ.get(OWNER_VARIABLE)
     os.environ[OWNER_VARIABLE] = str(own_tag())
     try:
@@ -293,11 +293,11 @@ def owning() -> Iterator[None]:
 
 @contextmanager
 def deferred_signals() -> Iterator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP wait for the end of the block (a second one does not).
+    """Delay Ctrl-C, SIGTERM and SIGHUP until the end of the block; a second one acts at once.
 
-    For starting processes: one that loses its parent while it is born prints a traceback. And for starting
-    Ray: it takes signals for itself meanwhile, and an exception that is raised in the middle of it gets lost
-    now and then, which leaves a driver without its Ray."""
+    Use it to start processes, which print a traceback if their parent ends during their start, and to start
+    Ray, which sets its signal handlers meanwhile and may lose an exception raised during its start, so that a
+    driver is left without its Ray."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -315,7 +315,7 @@ def deferred_signals() -> Iterator[None]:
         return wanted if number in _SIGNALS else put(number, wanted)
 
     before = {number: put(number, note) for number in _SIGNALS}
-    signal.signal = put_others  # type: ignore[assignment]  # whatever a library sets inside
+    signal.signal = put_others  # type: ignore[assignment]  # ignores handlers that a library sets
     try:
         yield
     finally:

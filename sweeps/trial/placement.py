@@ -1,4 +1,4 @@
-"""The physical cores and GPUs of a node, each with its NUMA node, and the choice of a trial's.
+"""Chooses and reserves the physical cores and GPUs of a trial, by NUMA node.
 
 CPUs are read from sysfs (kernel: ABI/stable/sysfs-devices-system-cpu, -node), GPUs by NVML."""
 
@@ -25,7 +25,7 @@ from advisor.sweeps.trial.ownership import scratch_parent
 
 
 class Placement(Struct, frozen=True):
-    """`cpus` are the CPUs of a trial, `cores` all whose threads it keeps from others."""
+    """The `cpus` and `gpus` of a trial, and the `cores` that are reserved with all their threads."""
 
     cpus: tuple[int, ...]
     cores: tuple[Core, ...] = ()
@@ -33,35 +33,35 @@ class Placement(Struct, frozen=True):
 
     @property
     def gpu(self) -> GpuDevice | None:
-        """The first one."""
+        """The first GPU."""
         return self.gpus[0] if self.gpus else None
 
     @property
     def numa_node(self) -> int | None:
-        """The one NUMA node of all CPUs; None where they are of several, or it is not known."""
+        """The NUMA node of all CPUs; None if they are on several, or it is unknown."""
         nodes = {core.numa_node for core in self.cores}
         return nodes.pop() if len(nodes) == 1 else None
 
     @property
     def gpu_is_near(self) -> bool | None:
-        """Whether the GPUs hang on the CPUs' NUMA node; None where that is not known."""
+        """Whether the GPUs belong to the CPUs' NUMA node; None if unknown."""
         near = {gpu.numa_node for gpu in self.gpus}
         nodes = {core.numa_node for core in self.cores}
         return None if not near or None in near | nodes else nodes == near
 
 
 def wanted_cpus(vcpus: float) -> int:
-    """CPUs that carry so many vCPUs: a fraction of one is a quota on a whole one."""
+    """The number of CPUs for some vCPUs; a fraction is a quota on a whole CPU."""
     return max(1, math.ceil(vcpus))
 
 
 def placement_of(
     vcpus: float, cores: Iterable[Core], gpus: Sequence[GpuDevice] | None = None, gpu_count: int = 1
 ) -> Placement | None:
-    """CPUs, and so many of `gpus` where given, of what is free; None where that is not enough.
+    """The choice among free cores, and among free `gpus` if given; None if there are too few.
 
-    Whole cores, the threads of one together, as clouds sell them; those of the GPU's NUMA node first. The
-    last cores of a node come first: interrupts and other people's work tend to sit on the first ones."""
+    It has whole cores, as clouds sell them, preferably of the GPU's NUMA node. The last cores of a node come
+    first, since interrupts and other work tend to run on the first ones."""
     wanted, nodes = wanted_cpus(vcpus), defaultdict[int | None, list[Core]](list)
     for core in cores:
         nodes[core.numa_node].append(core)
@@ -72,7 +72,7 @@ def placement_of(
     def room(gpu: GpuDevice) -> int:
         return min(threads.get(gpu.numa_node, 0), wanted)
 
-    # GPUs whose own node has room; of several those with most room, then the first.
+    # GPUs whose node has most free threads come first; among equals the order stays.
     taken = tuple(sorted(gpus or (), key=room, reverse=True)[:gpu_count])
     chosen = _cores(wanted, nodes, threads, taken[0] if taken else None)
     cpus = [cpu for core in chosen for cpu in core.cpus][:wanted]
@@ -82,7 +82,7 @@ def placement_of(
 def _cores(
     wanted: int, nodes: dict[int | None, list[Core]], threads: dict[int | None, int], gpu: GpuDevice | None
 ) -> list[Core]:
-    """The GPU's node; else the fullest one that holds all; else as few nodes as will do."""
+    """Cores of the GPU's node; else of the fullest node that has enough; else of as few nodes as possible."""
 
     def rank(node: int | None) -> tuple[bool, bool, int]:
         holds = threads[node] >= wanted
@@ -105,8 +105,8 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 
 class Core(Struct, frozen=True):
-    """A physical core: the hardware threads of it that may be used. `number` is its first thread
-    on the host; `numa_node` is None where the kernel names none."""
+    """A physical core with the hardware threads that may be used. `number` is its first thread on the host;
+    `numa_node` is None if the kernel names none."""
 
     number: int
     cpus: tuple[int, ...]
@@ -114,14 +114,14 @@ class Core(Struct, frozen=True):
 
 
 class GpuDevice(Struct, frozen=True):
-    """A GPU, or a MIG slice of one, by the name that CUDA_VISIBLE_DEVICES takes."""
+    """A GPU or MIG slice; its UUID has the form that CUDA_VISIBLE_DEVICES takes."""
 
     uuid: str
     numa_node: int | None = None
 
 
 class Node(Struct, frozen=True):
-    """The resources of a node on which trials may be placed; GPUs in the driver's order."""
+    """The resources of a node for trials; GPUs in the driver's order."""
 
     cores: tuple[Core, ...]
     gpus: tuple[GpuDevice, ...] = ()
@@ -129,7 +129,7 @@ class Node(Struct, frozen=True):
 
 
 def read_node(*, with_gpus: bool = True) -> Node:
-    """This machine, as far as this process may use it; `MeasuringError` as `read_gpus`."""
+    """The part of this machine that this process may use. Raises the errors of `read_gpus`."""
     size = machine_size()
     return Node(cores_of(size.cpus), read_gpus() if with_gpus else (), size.memory_mib)
 
@@ -146,16 +146,16 @@ def cores_of(cpus: Iterable[int], root: Path = _CPUS) -> tuple[Core, ...]:
 
 
 def read_gpus() -> tuple[GpuDevice, ...]:
-    """GPUs, and in place of one that is cut the slices of it (MIG): CUDA computes on these alone.
+    """The GPUs that CUDA can use; a GPU in MIG mode is replaced by its slices.
 
-    Those that CUDA_VISIBLE_DEVICES leaves (Ray sets it for a task; a user may). As the CUDA programming guide
-    has it, the first entry that names nothing ends the list. Numbers are those of PCI addresses;
-    `MeasuringError` where CUDA would count another way."""
+    CUDA_VISIBLE_DEVICES limits them (Ray sets it for a task, or a user). As in the CUDA programming guide,
+    its first invalid entry ends the list. Numbers in it count in the order of PCI addresses. Raises
+    `MeasuringError` if CUDA would count in another order."""
     try:
         known = gpus()
     except MeasuringError:
         return ()
-    # Those without a UUID to name them by are left out.
+    # Devices without a UUID cannot be named, and are left out.
     of_card = [
         [
             GpuDevice(part["uuid"], card["numa_node"])
@@ -181,7 +181,7 @@ def read_gpus() -> tuple[GpuDevice, ...]:
 
 
 def _refuse_other_order(models: Collection[str]) -> None:
-    """CUDA numbers GPUs by speed unless it is set otherwise; by address where all are alike."""
+    """Raise `MeasuringError` for several models in CUDA's default order, which is by speed, not address."""
     if len(models) > 1 and os.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
         raise MeasuringError(
             "CUDA_VISIBLE_DEVICES has numbers, and the GPUs of this machine differ",
@@ -190,9 +190,9 @@ def _refuse_other_order(models: Collection[str]) -> None:
 
 
 PATIENCE_SECONDS = 600.0
-# Looking locks every free core for a moment; on a large machine that takes some milliseconds.
+# Each attempt locks every free core for a moment, which takes some milliseconds on a large machine.
 _LOOK_EVERY_SECONDS = 0.25
-# Some systems have /run/lock for root alone.
+# On some systems only root can write to /run/lock.
 _PARENTS = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))
 _OPEN_TO_ALL = 0o1777
 T = TypeVar("T")
@@ -213,13 +213,12 @@ def placed(
     folder: Path | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Iterator[Placement]:
-    """CPUs, and GPUs where `on_gpu` and the driver shows any, that nobody else has meanwhile.
+    """Reserve CPUs, and with `on_gpu` the driver's GPUs, for one trial inside the block.
 
-    Of the memory so much is taken that all trials together have no more than the machine; who needs more than
-    that takes all. The disk (MAJOR:MINOR) is taken whole, or together with others that share it, too. Waits
-    while others have what is needed; those who wait take turns, so that small trials do not pass a large one
-    for ever. `MeasuringError` where the machine has too few CPUs or GPUs, or where others left too little for
-    `patience_seconds`."""
+    Memory is reserved so that all trials together have at most the machine's; a larger need reserves all of
+    it. The disk (MAJOR:MINOR) is reserved exclusively, or shared with trials that also share it. It waits for
+    resources of other trials; waiting trials take turns, so that small ones cannot overtake a large one for
+    ever. Raises `MeasuringError` if the machine has too few CPUs or GPUs, or after `patience_seconds`."""
     node, folder = node or read_node(with_gpus=on_gpu), folder or lock_folder()
     gpus = node.gpus if on_gpu and node.gpus else None
     if gpus is not None and len(gpus) < gpu_count:
@@ -230,17 +229,17 @@ def placed(
     waiting = _Waiting(vcpus, trial_id, time.monotonic() + patience_seconds)
     with ExitStack() as held:
         with ExitStack() as turn:
-            waiting.for_any(lambda: _try(turn, folder / "turn"))
+            waiting.for_any(lambda: _try_lock(turn, folder / "turn"))
             if disk:
-                waiting.for_any(lambda: _try(held, folder / f"disk-{disk}", shares_disk))
+                waiting.for_any(lambda: _try_lock(held, folder / f"disk-{disk}", shares_disk))
             memory = min(memory_mib, node.memory_mib)
-            waiting.for_any(lambda: _take_memory(held, folder, memory, node.memory_mib))
-            chosen = waiting.for_any(lambda: _take(held, folder, vcpus, node, gpus, gpu_count))
+            waiting.for_any(lambda: _reserve_memory(held, folder, memory, node.memory_mib))
+            chosen = waiting.for_any(lambda: _reserve_placement(held, folder, vcpus, node, gpus, gpu_count))
         yield chosen
 
 
 def lock_folder() -> Path:
-    """One for all users of the machine; made if need be, and open to all of them."""
+    """The folder of lock files for all users of the machine, made if it is missing."""
     writable = (folder for folder in _PARENTS if folder.is_dir() and os.access(folder, os.W_OK))
     parent = next(
         (folder for folder in writable if folder.stat().st_mode & _OPEN_TO_ALL == _OPEN_TO_ALL), None
@@ -255,7 +254,7 @@ def lock_folder() -> Path:
 
 
 class _Waiting(Struct):
-    """Until `deadline`, a time.monotonic() moment; that it waits is reported once."""
+    """Waits for resources until `deadline` (by time.monotonic()); reports once that it waits."""
 
     vcpus: float
     trial_id: str
@@ -277,13 +276,13 @@ class _Waiting(Struct):
         return taken
 
 
-def _take(
+def _reserve_placement(
     held: ExitStack, folder: Path, vcpus: float, node: Node, gpus: Sequence[GpuDevice] | None, count: int
 ) -> Placement | None:
-    """Lock all that is free, decide, and keep what was chosen. Only who has the turn looks."""
+    """Lock all free cores and GPUs, choose, and keep only the chosen ones; the caller must have the turn."""
     with ExitStack() as rest:
-        cores = _locked(rest, {core: f"core-{core.number}" for core in node.cores}, folder)
-        devices = _locked(rest, {gpu: f"gpu-{gpu.uuid}" for gpu in gpus or ()}, folder)
+        cores = _free_locks(rest, {core: f"core-{core.number}" for core in node.cores}, folder)
+        devices = _free_locks(rest, {gpu: f"gpu-{gpu.uuid}" for gpu in gpus or ()}, folder)
         chosen = placement_of(vcpus, cores, None if gpus is None else list(devices), count)
         if chosen is None:
             return None
@@ -294,12 +293,12 @@ def _take(
         return chosen
 
 
-def _take_memory(held: ExitStack, folder: Path, wanted_mib: float, total_mib: float) -> bool:
-    """Add a file to those that others hold, each with its MiB in its name, unless all together
-    would be more than there is. Only who has the turn looks and adds."""
+def _reserve_memory(held: ExitStack, folder: Path, wanted_mib: float, total_mib: float) -> bool:
+    """Reserve memory by a locked file with the MiB in its name, unless all such files together would exceed
+    the total; the caller must have the turn."""
     if not wanted_mib:
         return True
-    taken = sum(_held_mib(path) for path in folder.glob("memory-*"))
+    taken = sum(_reserved_mib(path) for path in folder.glob("memory-*"))
     if taken and taken + wanted_mib > total_mib:
         return False
     file, name = tempfile.mkstemp(prefix=f"memory-{wanted_mib:.1f}-", dir=folder)
@@ -310,28 +309,28 @@ def _take_memory(held: ExitStack, folder: Path, wanted_mib: float, total_mib: fl
     return True
 
 
-def _held_mib(path: Path) -> float:
-    """0 of one whose process has gone, which is removed where its user lets us."""
+def _reserved_mib(path: Path) -> float:
+    """The MiB that a file reserves; 0 if its process has ended, and then the file is removed if permitted."""
     with ExitStack() as mine, suppress(FileNotFoundError, PermissionError):
-        if not _try(mine, path):
+        if not _try_lock(mine, path):
             return float(path.name.split("-")[1])
         path.unlink()
     return 0.0
 
 
-def _locked(rest: ExitStack, names: dict[K, str], folder: Path) -> dict[K, ExitStack]:
-    """The keys whose files nobody else has, each with what gives it back."""
+def _free_locks(rest: ExitStack, names: dict[K, str], folder: Path) -> dict[K, ExitStack]:
+    """The keys whose files are free and now locked, each with the stack that unlocks it."""
     free = {}
     for key, name in names.items():
         # An old name of a MIG slice has slashes.
-        if _try(attempt := rest.enter_context(ExitStack()), folder / name.replace("/", "-")):
+        if _try_lock(attempt := rest.enter_context(ExitStack()), folder / name.replace("/", "-")):
             free[key] = attempt
     return free
 
 
-def _try(held: ExitStack, path: Path, shared: bool = False) -> bool:
-    """Lock the file until `held` is left; False where somebody else has it."""
-    file = _opened(path)
+def _try_lock(held: ExitStack, path: Path, shared: bool = False) -> bool:
+    """Lock the file until `held` closes; returns False if another process has locked it."""
+    file = _lock_file(path)
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -341,8 +340,8 @@ def _try(held: ExitStack, path: Path, shared: bool = False) -> bool:
     return True
 
 
-def _opened(path: Path) -> int:
-    """Reading is enough for a lock, so that every user may take part."""
+def _lock_file(path: Path) -> int:
+    """Open a lock file, for reading only, which suffices for a lock, so that every user may use it."""
     while True:
         with suppress(FileNotFoundError):
             return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)

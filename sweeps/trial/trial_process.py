@@ -1,4 +1,4 @@
-"""One trial in a process of its own, under limits; repeated when neighbours spoiled it."""
+"""Measures one trial in a separate process under limits, again if other load disturbed it."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from advisor.sweeps.trial.limits.groups import strongest_limits
 from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits, request_for
 from advisor.sweeps.trial.placement import VISIBLE_GPUS, Placement, placed
 
-Place = Callable[..., AbstractContextManager[Placement]]  # as `placement.taking.placed`
+Place = Callable[..., AbstractContextManager[Placement]]  # like `placement.placed`
 
 TIMEOUT_SECONDS = 900.0
 # Ten thousand steps of a slow trial take hours.
 TIMEOUT_SECONDS_OF_ITERATIONS = 6 * 3600.0
 REPEATS_WHEN_SPOILED = 2
-# What becomes of a trial that neighbours spoiled: it waits and is measured again, counts all the same, or is
-# left as it is.
+# For a trial that other load disturbed: wait and measure again, accept its measurement, or keep it as
+# contaminated.
 WAIT, ACCEPT, SKIP = "wait", "accept", "skip"
 WHEN_BUSY = (WAIT, ACCEPT, SKIP)
-# The longest waits before the second attempt and the third; a quiet machine ends them.
+# The longest waits before the second and the third attempt; they end once the machine is quiet.
 _PAUSES = (20.0, 60.0)
 LONGEST_PAUSES = sum(_PAUSES)
-# Of the time, in which tasks wait for a CPU.
+# The share of time in which tasks wait for a CPU, above which a machine is busy.
 BUSY_SHARE = 0.2
 
 
@@ -51,13 +51,13 @@ def measure_trial(
     when_busy: str = WAIT,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Measurement:
-    """Measure a trial; one that neighbours spoiled is measured again once the machine is quieter, up to
-    `repeats` times, unless `when_busy` has it counted or left.
+    """Measure a trial; if other load disturbed it, measure it again once the machine is quieter, up to
+    `repeats` times, unless `when_busy` says otherwise.
 
-    The spoiled attempts stay inside the measurement, raw. Never raises for what happens to the trial: every
-    ending is a measurement with a status and a reason."""
+    The measurement keeps the raw disturbed attempts. No error of the trial is raised: every ending is a
+    measurement with a status and a reason."""
     attempt = attempt or run_attempt
-    measurement = _reported(attempt, trial, 1)
+    measurement = _logged_attempt(attempt, trial, 1)
     disturbed: list[dict[str, Any]] = []
     if when_busy == ACCEPT and measurement.status is Status.CONTAMINATED:
         environment = {**measurement.environment, "accepted_when_busy": True}
@@ -72,7 +72,7 @@ def measure_trial(
         while left > 0 and busy_share() > BUSY_SHARE:
             sleep(min(left, 2.0))
             left -= 2.0
-        measurement = _reported(attempt, trial, 1 + len(disturbed))
+        measurement = _logged_attempt(attempt, trial, 1 + len(disturbed))
     if measurement.status is Status.CONTAMINATED:
         when = f"in each of {len(disturbed) + 1} attempts" if disturbed else "meanwhile"
         facts = measurement.environment
@@ -91,7 +91,7 @@ def timeout_of(trial: Trial) -> float:
     return longest + float(trial.plan.get("warmup_seconds", 0.0))
 
 
-def _reported(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:
+def _logged_attempt(attempt: Callable[[Trial], Measurement], trial: Trial, number: int) -> Measurement:
     trial_id, begun = trial.trial_id, time.monotonic()
     emit("attempt_began", trial_id=trial_id, attempt=number)
     measurement = attempt(trial)
@@ -104,9 +104,9 @@ def _reported(attempt: Callable[[Trial], Measurement], trial: Trial, number: int
 def trial_place(
     trial: Trial, side_by_side: bool, *, taking: Place = placed, **options: Any
 ) -> AbstractContextManager[Placement]:
-    """The CPUs, memory, GPUs and disk of the trial, its own as long as the block; others that run
-    `side_by_side` share the disk with it only where each has its data set in memory."""
-    # The whole disk of the data set, whose rate its partitions share; else its file system.
+    """Reserve the CPUs, memory, GPUs and disk of the trial inside the block. Trials that run `side_by_side`
+    share the disk only if each has its data set in memory."""
+    # The data set's whole disk, as partitions share its rate; or else its file system.
     folder = Path(trial.dataset_path)
     return taking(
         trial.resources.vcpus,
@@ -129,10 +129,10 @@ def run_attempt(
     taking: Place = placed,
     side_by_side: bool = False,
 ) -> Measurement:
-    """Measure once in a fresh worker under the trial's limits, on CPUs and GPUs of its own.
+    """Measure once in a new worker under the trial's limits, on reserved CPUs and GPUs.
 
-    `side_by_side`: others may run on this machine meanwhile. They share a disk only while each has its data
-    set in memory: who empties the page cache, or reads a disk, has it alone."""
+    `side_by_side`: other trials may run on this machine meanwhile. Trials share a disk only if each has its
+    data set in memory: one that empties the page cache, or reads the disk, must have it alone."""
     started_at = datetime.now(UTC).isoformat()
     timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
     measurement = None
@@ -143,21 +143,21 @@ def run_attempt(
                 request = replace(request, read_mib_per_second=None, read_iops=None)
             busy = busy_percent(placement.gpu.uuid) if placement.gpu else None
             before = {} if busy is None else {"gpu_utilization_before_percent": busy}
-            # The trial's own GPUs; none where it computes on none: a context takes some 1 GiB of its memory.
+            # Only the trial's GPUs, if any, are visible: a CUDA context takes about 1 GiB of its memory.
             visible = {VISIBLE_GPUS: ",".join(gpu.uuid for gpu in placement.gpus)}
             shown = {} if trial.accelerator.is_gpu and not placement.gpus else visible
             with limits(request) as hold, child.started_worker(command, shown) as worker:
                 emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
-                measurement = _converse(trial, side_by_side, request, hold, worker, timeout_seconds)
+                measurement = _worker_measurement(trial, side_by_side, request, hold, worker, timeout_seconds)
                 measurement = _with_place(measurement, placement, side_by_side, before)
                 # A kill for memory is the cause of whatever the worker reported last.
                 if not measurement.step_seconds and hold.killed_for_memory():
                     measurement = replace(
-                        measurement, status=Status.OUT_OF_MEMORY, reason=_at_its_limit(trial)
+                        measurement, status=Status.OUT_OF_MEMORY, reason=_memory_limit_text(trial)
                     )
         measurement = with_disk_burst(measurement)
-    except Exception as error:  # a fault of our own, too, must not end the other trials
-        if measurement is not None:  # what held it could not be removed
+    except Exception as error:  # even our bugs must not end the other trials
+        if measurement is not None:  # the error came from cleaning up
             left = f"not all of it could be ended ({error}); does its disk still answer?"
             measurement = replace(measurement, reason="; ".join(filter(None, (measurement.reason, left))))
         else:
@@ -168,11 +168,11 @@ def run_attempt(
 
 
 def stays_in_memory(trial: Trial) -> bool:
-    """Whether nothing is read from the disk while it is timed."""
+    """Whether the timed run reads nothing from the disk."""
     return trial.cache is CacheState.WARM and not trial.overflows_memory
 
 
-def _converse(
+def _worker_measurement(
     trial: Trial,
     side_by_side: bool,
     request: LimitRequest,
@@ -180,8 +180,8 @@ def _converse(
     worker: child.Worker,
     timeout_seconds: float,
 ) -> Measurement:
-    """Job out, measurement in. What holds the limits is looked at last: somebody may have taken them away
-    meanwhile."""
+    """Send the worker its job, and return its measurement. `hold` is read last, as limits may have been
+    removed during the trial."""
     deadline = time.monotonic() + timeout_seconds
     job = {  # as advisor.sweeps.worker.__main__ reads it
         "trial": trial_to_dict(trial),
@@ -209,11 +209,11 @@ def _converse(
         return child.Ending(Status.FAILED, worker.last_output()).measurement(trial, hold.limited_by)
     environment = {
         **measurement.environment,
-        **describe_container(),  # the worker sees the trial's own group as the container
+        **describe_container(),  # read here: the worker would see the trial's cgroup as its container
         "limits_held": dict(hold.held),
         "disk": request.device,
-        # A volume of that type, or this machine's disk: held to rate and IOPS (the worker holds up reads to
-        # its latency), or as it is.
+        # A volume of that type, or this machine's disk: limited to rate and IOPS (the worker delays reads for
+        # the latency), or as it is.
         "disk_source": MOUNTED if trial.on_mounted_disk else "throttled" if request.limits_disk else "host",
     }
     return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=environment)
@@ -222,7 +222,7 @@ def _converse(
 def _answer_under_limits(
     trial: Trial, request: LimitRequest, hold: ResourceLimits, worker: child.Worker, deadline: float
 ) -> Any:
-    """For each stage of the worker its limits on and `go` out; the answer after the last."""
+    """The worker's answer, after switching on the limits of each stage when it waits for them."""
     answer = worker.receive(deadline)
     for stage, switch_on in ((child.LOADED, hold.limit_memory), (child.READY, hold.engage)):
         if answer == stage:
@@ -239,7 +239,7 @@ def _answer_under_limits(
 def _with_stages(
     measured: Measurement, hold: ResourceLimits, worker: child.Worker, deadline: float
 ) -> Measurement:
-    """The measurement with its stages; where they ended it, the measurement before them."""
+    """The measurement with its stages; if the worker failed in them, the measurement before them."""
     try:
         whole = measurement_from_dict(worker.receive(deadline))
         if whole.step_seconds:
@@ -250,7 +250,7 @@ def _with_stages(
     except child.WorkerEnded:
         reason = worker.last_output()
     if hold.killed_for_memory():
-        reason = _at_its_limit(measured.trial)
+        reason = _memory_limit_text(measured.trial)
     facts = {**measured.environment, "stage_failures": {"worker": reason}}
     return replace(measured, environment=facts)
 
@@ -258,8 +258,8 @@ def _with_stages(
 def _with_place(
     measurement: Measurement, placement: Placement, side_by_side: bool, before: dict[str, Any]
 ) -> Measurement:
-    """Adds the trial's place: its node, its GPU's load before, and the size of the machine that its CPUs
-    were carved out of. A trial with every CPU has no neighbours."""
+    """The measurement with facts of its placement: CPUs, NUMA node, GPUs and their load before, and the size
+    of the machine. A trial with all CPUs does not count as side by side."""
     facts = {
         **measurement.environment,
         **before,
@@ -275,5 +275,5 @@ def _with_place(
     return replace(measurement, environment=facts)
 
 
-def _at_its_limit(trial: Trial) -> str:
+def _memory_limit_text(trial: Trial) -> str:
     return f"the kernel killed it at its limit of {trial.resources.memory_mib:g} MiB"

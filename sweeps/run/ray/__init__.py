@@ -1,1 +1,1 @@
-"""Trials on the nodes of a Ray cluster."""
+"""Runs trials on the nodes of a Ray cluster."""

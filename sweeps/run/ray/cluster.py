@@ -1,8 +1,8 @@
-"""The resources that a trial asks Ray for, so that no node takes more trials than it can hold.
+"""Connects to Ray, and computes the resources that a trial needs of a node, so that no node takes too many.
 
-`CPU`, `GPU`, `memory` and `accelerator_type:T4` a node finds by itself. Two are declared where it is started:
-`advisor_trial`, how many trials it takes at once, and `advisor_disk:gp3`, a disk of that type that is mounted
-there."""
+Ray detects `CPU`, `GPU`, `memory` and `accelerator_type:T4` of a node. Two resources are declared when a node
+is started: `advisor_trial`, the number of trials that it runs at once, and `advisor_disk:gp3`, a mounted disk
+of that type."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from advisor.units import format_mib
 TRIAL_RESOURCE = "advisor_trial"
 GPU_RESOURCE = "accelerator_type:"
 DISK_RESOURCE = "advisor_disk:"
-# Every node has 1 of each name that begins so (ray._raylet.IMPLICIT_RESOURCE_PREFIX): the disk that
-# no `--disk-path` names is read by one trial at a time, and nobody declares it.
+# Every node has 1 of each undeclared resource with this prefix (ray._raylet.IMPLICIT_RESOURCE_PREFIX). It
+# lets one trial at a time read the node's disk that no `--disk-path` names.
 OWN_DISK = "node:__internal_implicit_resource_advisor_disk"
-# Of what a node only has to have, or trials share: it is not used up.
+# The amount of a resource that a node only has to have, or that trials share.
 _PRESENCE = 0.001
 _MIB = 2**20
 
-# What a trial takes of a node, by resource, as sorted pairs: trials with the same are of one kind.
+# The amounts that a trial needs of a node's resources, as sorted pairs; trials with equal needs are one kind.
 Needs = tuple[tuple[str, float], ...]
 Node = Mapping[str, float]
 ANY_TRIAL: Needs = ((TRIAL_RESOURCE, 1.0),)
 
 
 def needs_of(trial: Trial, machine: Machine | None = None) -> Needs:
-    """The resources that the trial needs of a node; on this `machine`, at most all there are.
+    """The resources that a trial needs of a node; on a given `machine`, at most all that it has.
 
-    CPUs are whole, as they are given to trials; of a machine whose cores are known, whole cores (each counts
-    as the one with the fewest threads)."""
+    Trials get whole CPUs, and on a given machine whole cores (each counted with the fewest threads that any
+    core has)."""
     threads = _threads(machine) if machine else 1
     needs = {
         TRIAL_RESOURCE: 1.0,
@@ -70,13 +70,13 @@ def needs_of(trial: Trial, machine: Machine | None = None) -> Needs:
 
 
 def trials_at_a_time(trials: Iterable[Trial]) -> int:
-    """On this machine: one a GPU, and one where none of them computes on a GPU."""
+    """The number of trials that this machine runs at once: one on each GPU, or one if none uses a GPU."""
     on_gpu = any(trial.accelerator.is_gpu for trial in trials)
     return max(1, len(read_gpus())) if on_gpu else 1
 
 
 def resources_of(machine: Machine, trials: int) -> dict[str, float]:
-    """The resources that a Ray of our own declares, for so many trials at a time."""
+    """The resources that a local Ray declares for a machine with so many trials at a time."""
     has = {
         TRIAL_RESOURCE: trials,
         "CPU": len(machine.cores) * _threads(machine),
@@ -95,7 +95,7 @@ def task_options(needs: Needs) -> dict[str, Any]:
 
 
 def slots(needs: Needs, nodes: Iterable[Node]) -> int:
-    """The number of such trials that these nodes take at once."""
+    """The number of trials with these needs that the nodes can run at once."""
     every = ({OWN_DISK: 1.0, **node} for node in nodes)
     # Ray counts in ten thousandths.
     return sum(
@@ -106,8 +106,8 @@ def slots(needs: Needs, nodes: Iterable[Node]) -> int:
 def refuse(
     never: Sequence[Needs], kinds: Mapping[Needs, int], nodes: Sequence[Node], *, scales: bool
 ) -> None:
-    """`MeasuringError` that names what is lacking, where some kinds of trials never find a node, of
-    a cluster that starts nodes by itself (`scales`) or not."""
+    """Raise `MeasuringError` with the missing resources if some kinds of trials can `never` run; `scales`:
+    the cluster has an autoscaler."""
     if not never:
         return
     if not (scales or slots(ANY_TRIAL, nodes)):
@@ -123,7 +123,7 @@ def refuse(
 
 
 def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
-    """The needs that no node meets, the resources that exist instead, and the way out."""
+    """The text that says which needs no node meets, which resources exist instead, and what to do."""
     wanted, usable = dict(needs), [node for node in nodes if node.get(TRIAL_RESOURCE, 0) >= 1]
     for prefix, what, way_out in (
         (GPU_RESOURCE, "the GPU", "start such a node, or leave it out of --accelerator"),
@@ -131,7 +131,7 @@ def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
     ):
         for name in (key for key in wanted if key.startswith(prefix)):
             if not any(name in node for node in usable):
-                there = ", ".join(_named(prefix, usable)) or "none"
+                there = ", ".join(_names_with(prefix, usable)) or "none"
                 return f"no node has {what} {name.removeprefix(prefix)} (there: {there}); {way_out}"
     if wanted.get("GPU") and not any(node.get("GPU", 0) >= 1 for node in usable):
         return "no node has a GPU; start one that has, or use --accelerator emulated:T4"
@@ -152,8 +152,8 @@ def _amount(name: str, amount: float) -> str:
 
 
 def refuse_ambiguous(trials: Iterable[Trial], nodes: Sequence[Node]) -> None:
-    """`cuda` alone would be measured on whichever GPU is free."""
-    gpus = _named(GPU_RESOURCE, nodes)
+    """Raise `MeasuringError` for `cuda` without a name if the cluster has several kinds of GPUs."""
+    gpus = _names_with(GPU_RESOURCE, nodes)
     if len(gpus) > 1 and any(trial.accelerator.is_gpu and not trial.accelerator.gpu for trial in trials):
         requested = ",".join(f"cuda:{name}" for name in gpus)
         raise MeasuringError(
@@ -165,7 +165,7 @@ def _threads(machine: Machine) -> int:
     return min(len(core.cpus) for core in machine.cores)
 
 
-def _named(prefix: str, nodes: Iterable[Node]) -> list[str]:
+def _names_with(prefix: str, nodes: Iterable[Node]) -> list[str]:
     return sorted({key.removeprefix(prefix) for node in nodes for key in node if prefix in key})
 
 
@@ -174,10 +174,10 @@ _NODES_WAIT_SECONDS = 1.0
 
 
 class Nodes:
-    """The resources of the nodes that are `alive`, at most some seconds old, and their slots by needs.
+    """The resources of the nodes that are `alive`, cached for seconds, and their slots by needs.
 
-    Asked for in a thread: the question hangs while the head is out of reach, and what has ended is collected
-    meanwhile, before Ray ends this process."""
+    A thread reads them, since the call hangs while Ray's head is unreachable. Meanwhile the executor can
+    still collect ended trials, before Ray ends this process."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
@@ -187,7 +187,7 @@ class Nodes:
         self.refresh(patience_seconds=None)
 
     def refresh(self, patience_seconds: float | None = _NODES_WAIT_SECONDS) -> None:
-        """Ask anew where the list is old; it stays where the head does not answer in time."""
+        """Read the list again if it is old; keep it if the head does not answer in time."""
         if self._asked is None and time.monotonic() > self._expires_at:
             self._asked = Future()
             Thread(target=self._ask, args=(self._asked,), daemon=True).start()
@@ -197,11 +197,11 @@ class Nodes:
             self._expires_at = time.monotonic() + _NODES_CACHED_SECONDS
 
     def expire(self) -> None:
-        """A node has gone."""
+        """Mark the list as old, since a node was lost."""
         self._expires_at = 0.0
 
     def slots_for(self, needs: Needs) -> int:
-        """The number of trials with these needs that the nodes take at once."""
+        """The number of trials with these needs that the nodes can run at once."""
         if needs not in self._slots:
             self._slots[needs] = slots(needs, self.alive)
         return self._slots[needs]
@@ -213,24 +213,24 @@ class Nodes:
             answer.set_exception(error)
 
 
-# It looks every 5 s; one that says nothing for so long has to be waited for.
+# The autoscaler looks every 5 s; without an answer in this time, trials are assumed to be feasible.
 _ANSWER_SECONDS = 60.0
 _LOOK_SECONDS = 0.5
 
 
 def has_autoscaler(ray: Any) -> bool:
     """Whether the cluster starts and ends nodes by itself. Version 1 of the autoscaler
-    (RAY_UP_enable_autoscaler_v2=0) says nothing of what it cannot start, and counts as none."""
+    (RAY_UP_enable_autoscaler_v2=0) does not report infeasible needs, and counts as none."""
     from ray.autoscaler.v2.utils import is_autoscaler_v2
 
     return bool(is_autoscaler_v2(fetch_from_server=True, gcs_client=_head(ray)))
 
 
 def never_started(ray: Any, kinds: Iterable[Needs]) -> list[Needs]:
-    """The kinds of trials that the autoscaler has no node type for.
+    """The kinds of trials for which the autoscaler has no node type.
 
-    It is asked about the largest ones first: what takes those takes the smaller ones. (Asked about many at
-    once it would refuse what its types have no room for at the same time.)"""
+    The largest kinds are submitted first, since a node for them also takes smaller ones. (Of many kinds at
+    once, the autoscaler would refuse those for which there is no room at the same time.)"""
     never: list[Needs] = []
     left = set(kinds)
     while left:
@@ -249,7 +249,7 @@ def _exceeds(needs: Needs, other: Needs) -> bool:
 
 
 def _refused(ray: Any, kinds: Sequence[Needs]) -> list[Needs]:
-    """Those that it calls infeasible: each is submitted once, as demand, and withdrawn then."""
+    """The kinds that the autoscaler reports as infeasible; each is submitted as a task and then cancelled."""
     ask = ray.remote(max_retries=0)(lambda: None)
     answers = [ask.options(**task_options(needs)).remote() for needs in kinds]
     try:
@@ -260,14 +260,14 @@ def _refused(ray: Any, kinds: Sequence[Needs]) -> list[Needs]:
 
 
 def _head(ray: Any) -> Any:
-    """The head's record of demand, and of the autoscaler's answer to it."""
+    """A client of Ray's head, which has the demand and the autoscaler's answer."""
     from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
     return GcsClient(ray.get_runtime_context().gcs_address)
 
 
 def _infeasible(head: Any, kinds: Sequence[Needs]) -> list[Needs]:
-    """Those of the kinds that the autoscaler finds no node for at all, as soon as it has seen them all."""
+    """The kinds for which the autoscaler can start no node, once it has seen them all."""
     from ray.core.generated import autoscaler_pb2
 
     until, seen_at = time.monotonic() + _ANSWER_SECONDS, None
@@ -290,7 +290,7 @@ def _infeasible(head: Any, kinds: Sequence[Needs]) -> list[Needs]:
 
 
 def _shape(amounts: Iterable[tuple[str, float]]) -> frozenset[tuple[str, float]]:
-    """Ray counts in ten thousandths, and leaves out what is 0."""
+    """Resource amounts in a comparable form: Ray rounds to ten thousandths and omits zeros."""
     return frozenset((name, round(amount, 4)) for name, amount in amounts if amount)
 
 
@@ -299,27 +299,27 @@ _START_ATTEMPTS = 3
 _OBJECT_STORE_BYTES = 80 * 2**20  # measurements are small; Ray's default is 30 % of memory
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    # Unlimited by default; and a trial beyond its memory is a result, not a reason to repeat.
+    # Unlimited by default; but a trial that exceeds its memory is a result, and is not repeated.
     "RAY_task_oom_retries": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # A worker goes on with the next trial of the same needs for so long, without being placed anew,
-    # which takes the nodes 20 ms of CPU time (Ray's default is half a second).
+    # How long a worker waits for the next trial with the same needs, which saves the nodes 20 ms of CPU time
+    # for a new placement (Ray's default is half a second).
     "RAY_worker_lease_timeout_milliseconds": "10000",
 }
-_SETTINGS_OF_OUR_OWN = {
-    # Nobody else's, so on loopback: Ray asks this on Linux too, once, when it is imported.
+_LOCAL_SETTINGS = {
+    # Keeps Ray on loopback; despite its name Ray reads it on Linux too, once, at import.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_prestart_worker_first_driver": "0",  # else a process for each CPU
 }
 
 
 def connected(address: str | None, has: Mapping[str, float] | None = None, gpus: Sequence[str] = ()) -> Any:
-    """Ray, connected to the cluster, or to a new one on this machine that ends with us, declares
-    what the machine has for trials and hands out these GPUs (by UUID)."""
+    """The module ray, connected to the cluster at `address`, or to a new one on this machine that declares
+    the resources `has`, hands out these GPUs (by UUID), and ends with this process."""
     os.environ.update(_SETTINGS)
     if not address:
-        os.environ.update(_SETTINGS_OF_OUR_OWN)
-        # Else Ray leaves one in the home, and clusters started there later ask for it.
+        os.environ.update(_LOCAL_SETTINGS)
+        # Without it Ray writes a token into the home folder, and clusters started later require it.
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
         os.environ.update({VISIBLE_GPUS: ",".join(gpus)} if gpus else {})
     try:
@@ -330,18 +330,18 @@ def connected(address: str | None, has: Mapping[str, float] | None = None, gpus:
         ) from error
     if address:
         _refuse_unreachable(address)
-    options = {"address": address} if address else _options_of_our_own(has or {})
+    options = {"address": address} if address else _local_options(has or {})
     for remaining in reversed(range(_START_ATTEMPTS)):
         try:
-            # Above errors: the loss of a node is reported by us, and not with Ray's state dump.
+            # CRITICAL hides Ray's errors: a lost node is reported by us, not with Ray's state dump.
             with deferred_signals():
                 ray.init(**options, logging_level=logging.CRITICAL, log_to_driver=False)
             return ray
         except KeyboardInterrupt:
             ray.shutdown()
             raise
-        # On a busy machine a part of Ray may miss a deadline of Ray's own (15 s for its agent),
-        # and that comes as a bare Exception.
+        # On a busy machine a part of Ray may miss an internal deadline (15 s for its agent), which raises a
+        # bare Exception.
         except Exception as error:
             ray.shutdown()
             if not remaining:
@@ -349,13 +349,13 @@ def connected(address: str | None, has: Mapping[str, float] | None = None, gpus:
     raise AssertionError("unreachable")
 
 
-def _options_of_our_own(has: Mapping[str, float]) -> dict[str, Any]:
+def _local_options(has: Mapping[str, float]) -> dict[str, Any]:
     own = task_options(tuple(has.items()))
     variables = {"PYTHONPATH": str(Path(__file__).parents[4]), OWNER_VARIABLE: str(own_tag())}
     return {
-        "address": "local",  # else Ray joins a cluster that happens to run here, or RAY_ADDRESS
+        "address": "local",  # else Ray joins a running cluster or RAY_ADDRESS
         "include_dashboard": False,
-        "dashboard_host": "127.0.0.1",  # were it ever switched on
+        "dashboard_host": "127.0.0.1",  # in case it is switched on
         "_memory": own.pop("memory"),
         **own,
         "object_store_memory": _OBJECT_STORE_BYTES,
@@ -370,13 +370,13 @@ def _no_ray(address: str | None, error: Exception) -> MeasuringError:
     if address:
         hint = "check --ray-address, or use"
         if not os.environ.get("RAY_AUTH_MODE"):
-            # Ray 2.60's error does not say that the cluster asks for a token; stderr does.
+            # Ray 2.60's error does not say that the cluster requires a token; only stderr does.
             hint = "set RAY_AUTH_MODE=token if InvalidAuthToken stands above, " + hint
     return MeasuringError(f"cannot {where} ({text})", hint=f"{hint} --executor process")
 
 
 def _refuse_unreachable(address: str) -> None:
-    """Ray itself tries for minutes, and fills the screen meanwhile."""
+    """Raise `MeasuringError` if nothing answers at the address, where Ray would retry for minutes."""
     if address.startswith("ray://"):
         raise MeasuringError(
             f"--ray-address {address}: Ray Client does not report when a trial begins",
@@ -384,7 +384,7 @@ def _refuse_unreachable(address: str) -> None:
         )
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
-        return  # `auto`, and what else Ray may understand
+        return  # `auto`, or another form that Ray may know
     try:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:

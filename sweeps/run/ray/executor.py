@@ -1,9 +1,9 @@
-"""Trials as Ray tasks, on a Ray of its own or on a given cluster.
+"""Runs trials as Ray tasks, on a local Ray or on a given cluster.
 
-Each is submitted with the resources that it needs (`cluster`), more of them than there is room for: Ray
-places them, and its autoscaler sees what waits. Ray limits nothing: a task starts a worker process on CPUs of
-its own, under limits. What a node takes down with it is measured again on another one, and the measurement
-says how often, and why."""
+Each trial is submitted with the resources that it needs (`cluster`). More are submitted than there is room
+for, so that Ray can place them and its autoscaler sees the demand. Ray enforces no limits: a task starts a
+worker process on reserved CPUs, under limits. Trials of a lost node are measured again on another one, and
+the measurement records the lost runs with their reasons."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ from advisor.sweeps.trial.orphans import clean_up
 from advisor.sweeps.trial.placement import read_node
 from advisor.sweeps.trial.trial_process import LONGEST_PAUSES, REPEATS_WHEN_SPOILED, WAIT, timeout_of
 
-LOST_RUNS = 2  # how often what a node took down is measured again
-# A spot node that was evicted is replaced in minutes; a new one installs the advisor first.
+LOST_RUNS = 2  # how often a trial of a lost node is measured again
+# A node replaces an evicted spot node in minutes, but has to install the advisor first.
 NODE_PATIENCE_SECONDS = 1800.0
 _WAIT_SECONDS = 1.0
-# Submitted beyond what the nodes take: a node is never without work, and the autoscaler sees how
-# much waits. Claimed anew when half of it is left: several at once cost the store as much as one.
+# Trials submitted in addition to those that run, so that nodes always have work and the autoscaler sees the
+# demand. More are claimed when half are left: claiming several costs the store as much as one.
 _AHEAD = 32
 
 
 class _Flight(Struct):
-    """A submitted trial: the runs that were lost and, once it has begun, where it runs and until when."""
+    """A submitted trial: its lost runs and, once it has begun, its node and deadline."""
 
     trial: Trial
     needs: Needs
@@ -65,10 +65,10 @@ class _Flight(Struct):
 
 
 class RayExecutor:
-    """Runs as many trials at a time as the nodes take, each on a node that has the resources it needs.
+    """Runs as many trials at a time as the nodes can, each on a node that has the resources it needs.
 
-    Without an address that is this machine, with `slots` trials at a time, as far as its cores, GPUs, memory
-    and disk suffice (`placing.trials_at_a_time`)."""
+    Without an address it runs them on this machine, at most `slots` at a time and as many as its cores, GPUs,
+    memory and disk allow."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class RayExecutor:
             self._ray = connected(None, resources_of(machine, slots), [gpu.uuid for gpu in machine.gpus])
         else:
             self._ray = connected(address)
-        # Locally it is done here; on a cluster each task cleans its node.
+        # This cleans the local machine; on a cluster each task cleans its node.
         clean_up()
-        # A streaming task reports that it has begun, and then the result. Ray repeats nothing: what
-        # is lost is recorded here. And a worker is not ended after each use of a GPU (0.5 s):
-        # the GPU is used by the process that it starts.
+        # A streaming task reports that it has begun, and then the result. Ray must not retry, since lost runs
+        # are recorded here. Ray need not end its worker after each use of a GPU (0.5 s), since only the
+        # process that the worker starts uses the GPU.
         task = measuring_task(measure, on_cluster=machine is None, when_busy=when_busy)
         self._task = self._ray.remote(num_returns="streaming", max_retries=0, max_calls=0)(task)
         self._on_cluster = machine is None
@@ -103,7 +103,7 @@ class RayExecutor:
         self._without_node: dict[Needs, float] = {}
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
-        """`MeasuringError` with the way out when no node, and no node type, takes some trials."""
+        """Raise `MeasuringError` with a hint if some trials fit no node and no node type."""
         if not self._on_cluster:
             return
         nodes, kinds = self._nodes.alive, Counter(map(self._needs, trials))
@@ -130,17 +130,17 @@ class RayExecutor:
             yield from self._ended()
 
     def close(self) -> None:
-        """Cancel what runs and leave Ray; an own Ray ends with this."""
+        """Cancel running trials and disconnect from Ray; a local Ray ends."""
         try:
             for reference in self._running:
                 self._ray.cancel(reference, force=True)
-        finally:  # a cluster that has gone may refuse
+        finally:  # `cancel` may fail if the cluster has ended
             self._running.clear()
             self._ray.shutdown()
             clean_up()
 
     def _wanted(self) -> list[Trial]:
-        """The next trials by turns of kinds, until all nodes have work and `_AHEAD` wait."""
+        """The next trials to claim, kinds in turn, until all nodes have work and `_AHEAD` trials wait."""
         submitted = Counter(flight.needs for flight in self._running.values())
         there = self._nodes.slots_for(ANY_TRIAL)
         at_work = sum(min(count, self._nodes.slots_for(kind)) for kind, count in submitted.items())
@@ -165,7 +165,7 @@ class RayExecutor:
         self._running[task.remote(trial_to_dict(flight.trial), side_by_side)] = flight
 
     def _unplaceable(self) -> Iterator[Measurement]:
-        """The trials whose nodes all went, or never came, for too long."""
+        """Failed measurements of the trials that have had no node for too long."""
         now = time.monotonic()
         pending = {ref: flight for ref, flight in self._running.items() if flight.deadline is None}
         lacking = {flight.needs for flight in pending.values() if not self._nodes.slots_for(flight.needs)}
@@ -181,7 +181,7 @@ class RayExecutor:
                 yield _failure(_Flight(trial, needs), Status.FAILED, reason)
 
     def _ended(self) -> Iterator[Measurement]:
-        """Trials that end within a moment, and those that took far too long, which are cancelled."""
+        """Measurements of trials that end within a second, or are cancelled past their deadline."""
         if not self._running:
             return
         references = list(self._running)
@@ -198,7 +198,7 @@ class RayExecutor:
                 yield _failure(flight, Status.TIMED_OUT, reason)
 
     def _advanced(self, reference: Any) -> Measurement | None:
-        """The measurement of a task; None where its answer is that it has begun, or where it was lost."""
+        """The measurement of a task; None if it has only begun, or was lost and submitted again."""
         flight = self._running[reference]
         try:
             answer = self._ray.get(next(reference))
@@ -216,7 +216,7 @@ class RayExecutor:
         return replace(measured, attempts=(*flight.lost, *measured.attempts))
 
     def _after_loss(self, flight: _Flight, error: BaseException) -> Measurement | None:
-        """Measure it again when its node or Ray's worker went, a bounded number of times."""
+        """Submit a lost trial again, up to `LOST_RUNS` times; else return a failed measurement."""
         exceptions = self._ray.exceptions
         where = f" on node {flight.node}" if flight.node else ""
         text = " ".join(str(getattr(error, "cause", None) or error).split())[:300]

@@ -1,6 +1,6 @@
-"""A trial as a task on a node: its data, its room, and then its measurement.
+"""Runs a trial as a task on a node: brings its data, reserves its resources, and measures it.
 
-Ray limits nothing: the task starts a worker process on CPUs of its own, under limits."""
+Ray enforces no limits: the task starts a worker process on reserved CPUs, under limits."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.events import collected, emit, this_node
 from advisor.sweeps.formats import measurement_to_dict, trial_from_dict
 from advisor.sweeps.machine.environment import machine_size
-from advisor.sweeps.run.runner import Measure, data_at_hand, failure
+from advisor.sweeps.run.runner import Measure, failure, trial_with_data
 from advisor.sweeps.trial.orphans import clean_up
 from advisor.sweeps.trial.trial_process import WAIT, measure_trial, run_attempt, trial_place
 from advisor.units import format_mib
 
 Document = dict[str, Any]
-NODE, EVENTS = "node", "events"  # what comes beside a measurement
-# Those that a trial waits for have deadlines of their own: longer it waits for what hangs.
+NODE, EVENTS = "node", "events"  # keys of an answer besides those of a measurement
+# Trials that hold the resources end by their deadlines: whoever waits longer, waits for one that hangs.
 _PATIENCE_SECONDS = 24 * 3600.0
 
 
 def measuring_task(
     measure: Measure | None, *, on_cluster: bool, when_busy: str = WAIT
 ) -> Callable[[Document, bool], Iterator[Document]]:
-    """A function of a trial (and of whether others run beside it) that yields the node, as soon as it has the
-    trial's data and room for it, and then the measurement, each with the events until then. Without a
-    `measure` it measures the trial on CPUs and a GPU of its own.
+    """A function (trial, side_by_side) for Ray. It yields the node once the trial's data and resources are
+    ready, and then the measurement, each with the events until then. Without a `measure` it measures the
+    trial on reserved CPUs and GPUs.
 
-    A node of a cluster is prepared first: what a killed trial left there is removed, and data that sweeps
-    make themselves are made. None of that counts for the trial's deadline, which begins with the first
-    answer."""
+    On a cluster it first removes what a killed trial left on the node, and makes the data sets that sweeps
+    make. The trial's deadline does not include this preparation, as it begins with the first answer."""
 
     def run(document: Document, side_by_side: bool) -> Iterator[Document]:
         trial = trial_from_dict(document)
@@ -48,9 +47,9 @@ def measuring_task(
                     if on_cluster:
                         _clean_node()
                         _make_data(trial)
-                    data = block.enter_context(data_at_hand(trial))
+                    data = block.enter_context(trial_with_data(trial))
                     one_run = measure or block.enter_context(
-                        _place_taken(data.here, when_busy, side_by_side=side_by_side)
+                        _reserved_place(data.here, when_busy, side_by_side=side_by_side)
                     )
                     row = None
                 except AdvisorError as error:
@@ -64,11 +63,11 @@ def measuring_task(
 
 
 @contextmanager
-def _place_taken(trial: Trial, when_busy: str, *, side_by_side: bool) -> Iterator[Measure]:
-    """Reserves CPUs, memory and a GPU for the trial for the length of the block. Ray may start it too
-    early: it counts no whole cores, and of a node only declared resources."""
+def _reserved_place(trial: Trial, when_busy: str, *, side_by_side: bool) -> Iterator[Measure]:
+    """Reserve CPUs, memory and a GPU for the trial inside the block. Ray alone may start too many trials: it
+    does not count whole cores, and trusts the declared resources of a node."""
     resources, size = trial.resources, machine_size()
-    # This node (or its container) may not hold the trial, whatever it has declared to Ray.
+    # This node (or its container) may be too small, whatever it has declared to Ray.
     if resources.vcpus > size.vcpus:
         raise MeasuringError(
             f"{resources.vcpus:g} vCPUs asked for, but node {this_node()} has {size.vcpus:g}"
@@ -88,14 +87,14 @@ def _place_taken(trial: Trial, when_busy: str, *, side_by_side: bool) -> Iterato
 
 @cache
 def _clean_node() -> None:
-    """Once in each process of Ray: a trial that is killed takes its process with it, and the one
-    that follows cleans. (A look through all groups takes tens of milliseconds.)"""
-    with suppress(OSError):  # others that clean the same machine now were faster
+    """Remove what killed trials left, once in each Ray process. A killed trial ends its Ray process too, so
+    the next process cleans up. (Listing all cgroups takes tens of milliseconds.)"""
+    with suppress(OSError):  # another process may be cleaning the same machine
         clean_up()
 
 
 def _make_data(trial: Trial) -> None:
-    """Makes the data set, identical on every node: the pictures and the text come from a fixed seed."""
+    """Make the trial's data set if sweeps make it; a fixed seed makes it identical on every node."""
     path, samples = Path(trial.dataset_path), trial.workload.dataset.samples
     if not trial.dataset_path or is_address(trial.dataset_path) or path.exists():
         return

@@ -1,4 +1,4 @@
-"""Limits by cgroups of version 1 or 2, and the strongest limits that a machine has.
+"""Limits by cgroups of version 1 or 2, and the choice of the strongest limits on a machine.
 
 Kernel documentation: cgroup-v1/{memory,cpusets,blkio-controller}.rst, scheduler/sched-bwc.rst,
 admin-guide/cgroup-v2.rst."""
@@ -21,40 +21,40 @@ from advisor.sweeps.trial.limits.usage import read_fields, remove_group
 from advisor.sweeps.trial.ownership import new_name
 
 LEAF = "advisor-leaf"
-# The memory controller first: it is refused while processes live in the group, where cpu and
-# cpuset alone would turn the group into a threaded one.
+# Memory comes first: the kernel refuses it while the group has processes, whereas cpu or cpuset would turn
+# such a group into a threaded one.
 _CONTROLLERS = ("memory", "io", "cpuset", "cpu")
-# Processes may come, or fork, while others are moved.
+# Rounds of moving processes, as new ones may start meanwhile.
 _MOST_ROUNDS = 20
 _PATIENCE_SECONDS = 10.0
 
 
 def delegated_parent(own: UnifiedGroup | None) -> Path | None:
-    """The first directory whose children have the memory controller at least; None where there is
-    none. Controllers are switched on, and processes moved, where that is allowed."""
+    """The first directory whose children have at least the memory controller; None if there is none. It
+    switches controllers on, and moves processes, where that is allowed."""
     if own is None:
         return None
-    # Beneath the own group; beside it, where it is a leaf of ours; beneath the mounted root.
+    # Candidates: this process's group, its parent if the group is a leaf of ours, the mounted root.
     beside = [own.directory.parent] if own.directory.name == LEAF else []
     for group in dict.fromkeys([own.directory, *beside, own.mount_point]):
         files = (".", "cgroup.procs", "cgroup.subtree_control")
         is_writable = all(os.access(group / file, os.W_OK) for file in files)
-        if is_writable and _hands_down(group, may_empty=_is_given_away(group, own)):
+        if is_writable and _can_delegate_memory(group, may_empty=_is_delegated(group, own)):
             return group
     return None
 
 
 def handed_down(parent: Path) -> frozenset[str]:
-    """The controllers that the children of a group have."""
+    """The controllers of a group's children."""
     return _names(parent / "cgroup.subtree_control")
 
 
-def _is_given_away(group: Path, own: UnifiedGroup) -> bool:
-    """Whether the group and all in it are ours to organise.
+def _is_delegated(group: Path, own: UnifiedGroup) -> bool:
+    """Whether the group is delegated to us, so that we may move its processes.
 
-    The root of a cgroup namespace was made for this container; systemd knows what it gave away
-    (Delegate=yes); and an ordinary user owns a group inside one that is not his only where somebody handed it
-    over. All other groups belong to systemd, or to nobody we know."""
+    That is so for the root of a cgroup namespace, which was made for this container; for systemd's units with
+    Delegate=yes; and for an ordinary user's group inside one of another user, who must have handed it over.
+    All other groups belong to systemd or an unknown owner."""
     if group != own.directory or not (group / "cgroup.type").exists():  # the kernel's own root
         return False
     if group == own.mount_point:
@@ -64,7 +64,7 @@ def _is_given_away(group: Path, own: UnifiedGroup) -> bool:
         return True
     if group.suffix not in (".scope", ".service"):
         return False
-    # The mark that systemd leaves on such groups (user.delegate) is missing in users' scopes of version 252.
+    # systemd's mark on such groups (user.delegate) is missing in users' scopes of version 252.
     of_user = ["--user"] if os.geteuid() else []
     command = ["systemctl", *of_user, "show", "--property=Delegate", "--value", group.name]
     try:
@@ -76,7 +76,7 @@ def _is_given_away(group: Path, own: UnifiedGroup) -> bool:
     return answer.stdout.strip() == "yes"
 
 
-def _hands_down(group: Path, *, may_empty: bool) -> bool:
+def _can_delegate_memory(group: Path, *, may_empty: bool) -> bool:
     available = _names(group / "cgroup.controllers")
     if "memory" not in available:
         return False
@@ -84,13 +84,13 @@ def _hands_down(group: Path, *, may_empty: bool) -> bool:
         return False
     for controller in _CONTROLLERS:
         if controller in available - handed_down(group):
-            with suppress(OSError):  # the others may do
+            with suppress(OSError):  # the other controllers may work
                 _switch_on(group, controller)
     return True
 
 
 def _switched_on(group: Path, *, may_empty: bool) -> bool:
-    """Switches the memory controller on, moving processes out of the group; undone if it fails."""
+    """Switch the memory controller on after moving processes into a leaf; moves them back if that fails."""
     leaf = group / LEAF
     had_leaf, moved = leaf.is_dir(), False
     for _ in range(_MOST_ROUNDS):
@@ -105,7 +105,7 @@ def _switched_on(group: Path, *, may_empty: bool) -> bool:
             leaf.mkdir(exist_ok=True)
             moved = True
             _move_all(group, leaf)
-        except OSError:  # a process that this namespace does not see, or one that may not move
+        except OSError:  # a process of another namespace, or one that may not be moved
             break
     if moved and not had_leaf:
         with suppress(OSError):
@@ -115,7 +115,7 @@ def _switched_on(group: Path, *, may_empty: bool) -> bool:
 
 
 def _move_all(source: Path, target: Path) -> None:
-    """Processes that end meanwhile are no loss."""
+    """Move all processes of a group; those that have ended meanwhile are ignored."""
     for pid in (source / "cgroup.procs").read_text().split():
         with suppress(ProcessLookupError):
             (target / "cgroup.procs").write_text(pid)
@@ -133,12 +133,12 @@ def _names(path: Path) -> frozenset[str]:
 
 
 PERIOD_MICROSECONDS = 100_000
-# A trial comes before what else runs on its CPUs: the largest that the kernel takes.
+# The largest values that the kernel takes: a trial has priority over other load on its CPUs.
 _SHARES, _WEIGHT = 262_144, 10_000
 
 
 class CgroupV1(types.ResourceLimits):
-    """A group in each of `parents` (hierarchy -> directory); removed with its processes."""
+    """Limits by a group in each of `parents` (controller: directory), removed with its processes."""
 
     means = LimitedBy.CGROUP_V1
 
@@ -158,7 +158,7 @@ class CgroupV1(types.ResourceLimits):
                     group.mkdir()
                     stack.callback(remove_group, group)
                 self._groups[controller] = group
-            # A cpuset takes no process before it has CPUs and memory nodes.
+            # A cpuset accepts no process until it has CPUs and memory nodes.
             for file in ("cpuset.cpus", "cpuset.mems"):
                 effective = f"cpuset.effective_{file.removeprefix('cpuset.')}"
                 self._write("cpuset", file, (self._parents["cpuset"] / effective).read_text().strip())
@@ -180,7 +180,7 @@ class CgroupV1(types.ResourceLimits):
             self._write(controller, "cgroup.procs", pid)
 
     def limit_memory(self) -> None:
-        """Version 1 refuses a limit below what cannot be reclaimed, where version 2 kills."""
+        """Switch the memory limit on; version 1 refuses a limit below the use that it cannot reclaim."""
         memory_mib = self._request.memory_mib
         try:
             self._write("memory", "memory.limit_in_bytes", int(memory_mib * MIB))
@@ -217,7 +217,7 @@ class CgroupV1(types.ResourceLimits):
 
 
 class CgroupV2(types.ResourceLimits):
-    """One group beneath `parent` with its controllers; removed with its processes."""
+    """Limits by one group below `parent` with its controllers, removed at the end with its processes."""
 
     means = LimitedBy.CGROUP_V2
 
@@ -236,9 +236,9 @@ class CgroupV2(types.ResourceLimits):
 
     @property
     def held(self) -> types.Held:
-        """Without the cpuset controller CPUs are pinned by affinity; without cpu there are no
-        fractions, without io no disk rates. Nothing is held any more once somebody (systemd)
-        took a controller back, or changed a limit."""
+        """What holds each limit. Without the cpuset controller CPUs are pinned by affinity; without cpu no
+        fraction is held, without io no disk rate. Nothing counts as held once another process (systemd) has
+        removed a controller or changed a limit."""
         if any(self._read(file) != text for file, text in self._engaged.items()):
             return {"vcpus": None, "memory": None}
         request, has = self._request, self._controllers
@@ -253,7 +253,7 @@ class CgroupV2(types.ResourceLimits):
         (self._group / "cgroup.procs").write_text(str(pid))
 
     def limit_memory(self) -> None:
-        """No swap either; beyond the limit the kernel kills."""
+        """Switch the memory limit on, and swap off; beyond the limit the kernel kills."""
         if (self._group / "memory.swap.max").exists():
             self._write("memory.swap.max", 0)
         self._write("memory.max", int(self._request.memory_mib * MIB))
@@ -263,7 +263,7 @@ class CgroupV2(types.ResourceLimits):
         if "cpuset" in self._controllers:
             self._write("cpuset.cpus", ",".join(map(str, request.cpus)))
         else:
-            for _ in range(2):  # what an unpinned thread starts meanwhile is not pinned either
+            for _ in range(2):  # twice, as an unpinned thread may start others meanwhile
                 for thread in (self._group / "cgroup.threads").read_text().split():
                     with suppress(ProcessLookupError):
                         os.sched_setaffinity(int(thread), request.cpus)
@@ -295,7 +295,7 @@ class CgroupV2(types.ResourceLimits):
 
 
 def strongest_limits(request: types.LimitRequest) -> types.ResourceLimits:
-    """The strongest limits this machine has; none where the whole machine is asked for."""
+    """The strongest limits that this machine supports; none if the request is for the whole machine."""
     if request.wants_whole_machine:
         return types.WholeMachine(request)
     if not sys.platform.startswith("linux"):

@@ -1,4 +1,4 @@
-"""The limits of a trial, the contract of everything that holds them, and limits without cgroups."""
+"""The limits of a trial, the interface of all mechanisms that hold them, and mechanisms without cgroups."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ALL_MEMORY_SHARE = 0.9
 
 
 class LimitRequest(Struct, frozen=True, kw_only=True):
-    """The resources that one trial may use. `memory_mib` counts page cache; `device` is the MAJOR:MINOR
-    of the block device behind the data set (None: unknown); None as a rate means no limit. `processes` of
-    them compute, each with a GPU of its own."""
+    """The resources that one trial may use. `memory_mib` includes page cache. `device` is the MAJOR:MINOR of
+    the data set's block device (None: unknown). A rate of None means no limit. `processes` is the number of
+    computing processes, each with a GPU."""
 
     vcpus: float
     memory_mib: float
@@ -32,24 +32,24 @@ class LimitRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_fraction(self) -> bool:
-        """Whether the CPUs have to be shared by time."""
+        """Whether a quota has to limit the time on the CPUs."""
         return self.vcpus < len(self.cpus)
 
     @property
     def limits_disk(self) -> bool:
-        """Whether a disk rate or IOPS limit is asked for."""
+        """Whether the disk's rate or IOPS are limited."""
         return self.read_mib_per_second is not None or self.read_iops is not None
 
     @property
     def wants_whole_machine(self) -> bool:
-        """All CPUs (of a container: its quota), at least nine tenths of the memory, and the disk as it is."""
+        """Whether it is for all CPUs (or a container's quota), 90 % of the memory, and an unlimited disk."""
         size = machine_size()
         whole = self.vcpus == size.vcpus and self.memory_mib >= _ALL_MEMORY_SHARE * size.memory_mib
         return whole and not self.limits_disk
 
 
 def request_for(resources: Resources, cpus: tuple[int, ...], device: str | None) -> LimitRequest:
-    """The request that makes `cpus` and a device look like `resources`."""
+    """The request that limits `cpus` and a device to `resources`."""
     return LimitRequest(
         vcpus=resources.vcpus,
         memory_mib=resources.memory_mib,
@@ -61,23 +61,23 @@ def request_for(resources: Resources, cpus: tuple[int, ...], device: str | None)
     )
 
 
-# What holds a limit: the trial's own cgroup, CPU affinity, RLIMIT_DATA (private memory alone), or
-# the machine itself, which has no more.
+# Mechanisms that hold a limit: the trial's cgroup, CPU affinity, RLIMIT_DATA (private memory only), or the
+# size of the machine.
 GROUP, AFFINITY, RLIMIT, MACHINE = "cgroup", "affinity", "rlimit", "machine"
-# `vcpus`, `memory`, and `disk` where a rate is asked for; None: not held.
+# The mechanism for `vcpus`, `memory` and, if it is limited, `disk`; None: not held.
 Held = dict[str, str | None]
 
 
 class ResourceLimits:
-    """Limits around the processes of one trial, taken away on leaving `with`; by itself it holds nothing, and
-    the measurement says so.
+    """Limits on the processes of one trial inside a `with` block. This base class holds no limit, and the
+    measurement records that.
 
-    Rules: `add` comes first and counts what a process and all its later children use. Libraries and network
-    are loaded without a limit; `limit_memory` then reclaims the page cache of theirs that does not fit, and
-    must come before the data set is read: the kernel keeps mapped libraries and drops data that was read
-    once. `engage` switches the CPU and disk limits on. All may raise OSError, `limit_memory` also
-    `MemoryError` (more is taken than is asked for); then nothing is held. No group and no process is left
-    behind, however the block ends."""
+    Rules: `add` comes first, and counts the use of a process and all its later children. Libraries and
+    network are loaded without a limit. `limit_memory` then reclaims their page cache that does not fit; it
+    must come before the data set is read, since the kernel keeps mapped libraries and drops data that was
+    read once. `engage` switches the CPU and disk limits on. All may raise OSError, `limit_memory` also
+    `MemoryError` (if more is in use than the limit); then nothing is held. No group and no process is left
+    after the block."""
 
     means = LimitedBy.NONE
 
@@ -88,7 +88,7 @@ class ResourceLimits:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Nothing was made."""
+        """Do nothing: no group was made."""
 
     @property
     def held(self) -> Held:
@@ -97,11 +97,11 @@ class ResourceLimits:
 
     @property
     def limited_by(self) -> LimitedBy:
-        """The mechanism that really holds the limits of the request: `none` as soon as one is not held."""
+        """The mechanism that holds the limits of the request; `none` if any limit is not held."""
         return LimitedBy.NONE if None in self.held.values() else self.means
 
     def add(self, pid: int) -> None:
-        """Hold this process and its future children."""
+        """Apply the limits to a process and its future children."""
 
     def limit_memory(self) -> None:
         """Switch the memory limit on."""
@@ -119,10 +119,10 @@ class ResourceLimits:
 
 
 class Affinity(ResourceLimits):
-    """Holds whole vCPUs by CPU affinity and private memory by RLIMIT_DATA; both go with the process.
+    """Holds whole vCPUs by CPU affinity and private memory by RLIMIT_DATA, which end with the process.
 
-    Page cache is not held. When a disk rate or a fraction of a vCPU is asked for, several processes compute
-    (nothing adds up what they take), or one has more memory mapped than its limit, it says `none`, and the
+    Page cache is not limited. With a disk rate, a fraction of a vCPU, several computing processes (whose use
+    nothing adds up), or a process that has mapped more memory than its limit, `limited_by` is `none`, and the
     measurement is never fitted."""
 
     means = LimitedBy.AFFINITY
@@ -134,22 +134,22 @@ class Affinity(ResourceLimits):
 
     @property
     def held(self) -> Held:
-        """A fraction of a CPU only where it is the quota of the container itself."""
+        """What holds each limit; a fraction of a CPU is held only if it is the container's quota."""
         request = self._request
         whole = not request.is_fraction or request.vcpus == machine_size().vcpus
         held: Held = {"vcpus": AFFINITY if whole else None, "memory": RLIMIT if self._bears_rlimit else None}
         return held | {"disk": None} if request.limits_disk else held
 
     def add(self, pid: int) -> None:
-        """Pin the process before it starts threads, which inherit that."""
+        """Pin the process, before it starts threads, which inherit the affinity."""
         self._pids.append(pid)
         os.sched_setaffinity(pid, self._request.cpus)
 
     def limit_memory(self) -> None:
-        """Private memory only, of the processes and their later children: beyond it an allocation fails.
+        """Limit the private memory of the processes and their later children; beyond it allocations fail.
 
-        The kernel compares RLIMIT_DATA with what is mapped, used or not. Where that is above the limit
-        already, the next allocation would fail whatever is in use: nothing is held then."""
+        The kernel compares RLIMIT_DATA with mapped memory, used or not. If a process has already mapped more
+        than the limit, its next allocation would fail whatever it uses, so no limit is set."""
         memory_mib = self._request.memory_mib
         size = int(memory_mib * MIB)
         for pid in self._pids:
@@ -163,22 +163,22 @@ class Affinity(ResourceLimits):
 
 
 def _mib(status: Mapping[str, str], name: str) -> float:
-    """MiB in a line '1234 kB'; 0 for a process that has ended, which holds no memory."""
+    """The MiB in a field like '1234 kB'; 0 for a process that has ended."""
     return int(status.get(name, "0 kB").split()[0]) / 1024
 
 
 class WholeMachine(ResourceLimits):
-    """For trials that ask for the whole machine, which holds them by itself. Under a quota the process is
-    pinned: eight vCPUs are eight hardware threads, not a twelfth of 96."""
+    """No limits, for trials that request the whole machine. Under a container's quota the process is pinned:
+    eight vCPUs are eight hardware threads, not a twelfth of 96."""
 
     means = LimitedBy.HOST
 
     @property
     def held(self) -> Held:
-        """All by the machine."""
+        """The machine holds all limits."""
         return {"vcpus": MACHINE, "memory": MACHINE}
 
     def add(self, pid: int) -> None:
-        """Pin the process where CPUs are given."""
+        """Pin the process if the request has CPUs."""
         if self._request.cpus:
             os.sched_setaffinity(pid, self._request.cpus)

@@ -1,4 +1,4 @@
-"""Reads what a trial used, from its cgroup or by adding up its process tree; removes a cgroup."""
+"""Reads the resources that a trial has used, from its cgroup or its process tree; removes a cgroup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from advisor.sweeps.machine.processes import pressure, stat_fields, waited_secon
 
 
 def remove_group(group: Path, *, patience_seconds: float = 10.0) -> None:
-    """Kill what still runs inside, and remove the group; `MeasuringError` if it stays."""
+    """Kill the group's processes and remove it. Raises `MeasuringError` if it cannot be removed."""
     deadline = time.monotonic() + patience_seconds
     while group.exists():
         for pid in pids_of(group):
@@ -38,7 +38,7 @@ def remove_group(group: Path, *, patience_seconds: float = 10.0) -> None:
 
 
 def pids_of(group: Path) -> list[int]:
-    """The processes in a group, never 0, which would mean all of ours to `kill`."""
+    """The processes in a group, without 0, which `kill` would take for our whole process group."""
     try:
         pids = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
     except OSError:
@@ -53,9 +53,9 @@ Total = TypeVar("Total", int, float)
 class Usage(Struct, frozen=True, kw_only=True):
     """Totals since the trial's group was made (or its process started).
 
-    `anonymous_memory_mib` is what the processes hold for themselves right now, shared memory between them
-    included; `waited_seconds` is what those that run now waited for a CPU, of which `throttled_seconds` by
-    the group's own quota; `pressure` is that of the group where it has one, else of the machine."""
+    `anonymous_memory_mib` is the present private and shared memory of the processes. `waited_seconds` is how
+    long the present processes have waited for a CPU, `throttled_seconds` the part because of the group's
+    quota. `pressure` is that of the group if it has one, else of the machine."""
 
     cpu_seconds: float
     anonymous_memory_mib: float | None = None
@@ -66,7 +66,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     pressure: Mapping[str, float] = field(default_factory=dict)
 
     def since(self, before: Usage) -> Usage:
-        """What was used from then on; `waited_seconds` without what the group's own quota held back."""
+        """The usage since an earlier one; its `waited_seconds` exclude waits for the group's quota."""
         waited = grown(before.waited_seconds, self.waited_seconds)
         throttled = self.throttled_seconds - before.throttled_seconds
         earlier = before.pressure
@@ -82,11 +82,11 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class MemoryPeak:
-    """The most memory, page cache included, that the group behind a hold's `usage_source()` took since this
-    was made. A group's own peak has what loading took before its limit was on.
+    """The peak memory, including page cache, of the group in a `usage_source()` since this object was made.
+    The group's total peak would include loading, before the limit was on.
 
-    The kernel forgets a peak when its file is written to: of version 1 for all readers, of version 2 from
-    Linux 6.12 for reads of the same open file. Whoever may not write has no peak. Kernel documentation:
+    Writing to the file resets the peak: in version 1 for all readers, in version 2 from Linux 6.12 for reads
+    of the same open file. Without write permission there is no peak. Kernel documentation:
     cgroup-v1/memory.rst (max_usage_in_bytes), admin-guide/cgroup-v2.rst (memory.peak)."""
 
     def __init__(self, source: Mapping[str, Any]) -> None:
@@ -104,7 +104,7 @@ class MemoryPeak:
                 stack.pop_all()
 
     def read(self) -> float | None:
-        """In MiB, once; None where the kernel has no peak that can be forgotten."""
+        """The peak in MiB; call it once. None if the kernel has no peak that can be reset."""
         if self._file is None:
             return None
         with self._file as file:
@@ -113,7 +113,7 @@ class MemoryPeak:
 
 
 def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
-    """The usage behind a hold's `usage_source()`; `pid` roots the process tree (default: own)."""
+    """The usage from a `usage_source()`; `pid` is the root of a process tree (default: this process)."""
     kind = source.get("kind")
     if kind == LimitedBy.CGROUP_V1:
         groups = {name: Path(path) for name, path in source["groups"].items()}
@@ -144,7 +144,7 @@ def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
     for parent in tree:
         tree += [child for child, fields in processes.items() if fields and int(fields[1]) == parent]
     known = [fields for member in tree if (fields := processes.get(member))]
-    # utime and stime, with those of children already waited for.
+    # utime and stime, and those of ended children.
     ticks = sum(int(fields[index]) for fields in known for index in (11, 12, 13, 14))
     resident = sum(int(fields[21]) for fields in known) * os.sysconf("SC_PAGE_SIZE")
     return Usage(
@@ -156,31 +156,31 @@ def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
 
 
 def _field(group: Path | None, name: str) -> int:
-    """A number of the group's cpu.stat; 0 where it has none."""
+    """A number in the group's cpu.stat; 0 if it is missing."""
     with suppress(OSError):
         return int(read_fields(group / "cpu.stat").get(name, 0)) if group else 0
     return 0
 
 
 def grown(before: Total | None, after: Total | None) -> Total | None:
-    """By how much a total grew; None where nothing counts it."""
+    """The growth of a total; None if it is not counted."""
     return None if before is None or after is None else after - before
 
 
 def read_fields(path: Path) -> dict[str, str]:
-    """A cgroup file of 'key value' lines."""
+    """The fields of a kernel file with 'key value' lines."""
     lines = (line.split(maxsplit=1) for line in path.read_text().splitlines())
     return {line[0]: line[1] for line in lines if len(line) == 2}
 
 
 def _v1_reads(path: Path) -> int:
-    """Lines 'MAJOR:MINOR Read NUMBER', one a device and kind."""
+    """The sum over devices in lines 'MAJOR:MINOR Read NUMBER'."""
     rows = (line.split() for line in path.read_text().splitlines())
     return sum(int(row[2]) for row in rows if len(row) == 3 and row[1] == "Read")
 
 
 def _v2_reads(path: Path, key: str) -> int | None:
-    """Lines 'MAJOR:MINOR rbytes=N wbytes=N rios=N ...', one a device; None without the io controller."""
+    """The sum of `key` in lines 'MAJOR:MINOR rbytes=N rios=N ..'; None without the io controller."""
     if not path.exists():
         return None
     fields = path.read_text().split()
