@@ -115,7 +115,7 @@ class SweepData(Struct, frozen=True, kw_only=True):
         """The data sets that are read from files."""
         return tuple(entry for entry in (self.images, self.text) if entry)
 
-    def of(self, network: PlannedNetwork) -> StoredData:
+    def for_network(self, network: PlannedNetwork) -> StoredData:
         """The data that a network reads. Raises `UsageError` if it is missing."""
         if not (network.photographs or network.text):
             return StoredData(network.made_data)

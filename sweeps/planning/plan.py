@@ -185,7 +185,7 @@ def _grid(
     for name, task, batch_size in itertools.product(request.networks, request.tasks, request.batch_sizes):
         network = describe(name)
         network.refuse_impossible(task, batch_size)
-        stored = request.data.of(network)
+        stored = request.data.for_network(network)
         # Preprocessing ends before the accelerator: none is used or emulated.
         accelerator = ON_CPU if task is Task.PREPROCESSING else request.accelerator
         processes = 1 if task is Task.PREPROCESSING else request.gpu_count

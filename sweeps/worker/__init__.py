@@ -1,1 +1,1 @@
-"""The child of one trial: `python -m advisor.sweeps.worker` measures it with torch."""
+"""The child process that measures one trial with torch: `python -m advisor.sweeps.worker`."""

@@ -25,7 +25,7 @@ from advisor.sweeps.trial.child import STAGES_FOLLOW, send_to_parent, wait_for_g
 
 
 def main() -> None:
-    """Measure the trial on stdin; whatever goes wrong becomes the measurement's reason."""
+    """Measure the trial on stdin; any error becomes the measurement's reason."""
     if sys.argv[1:]:
         print(__doc__)
         return
@@ -54,7 +54,7 @@ def _measure(job: dict[str, Any]) -> dict[str, Any]:
         send_to_parent({**measurement_to_dict(measurement), STAGES_FOLLOW: True})
 
     def fail(status: str, reason: str) -> None:
-        """One of the trial's other processes ends this one with its reason."""
+        """End this process with the reason of another process of the trial that failed."""
         ending = Ending(Status(status), reason)
         send_to_parent(measurement_to_dict(ending.measurement(trial, LimitedBy.HOST)))
         os._exit(0)

@@ -1,7 +1,7 @@
-"""`python -m advisor.sweeps.worker.companion RANK WORKER`: a rank beside the worker, ends with it.
+"""`python -m advisor.sweeps.worker.companion RANK WORKER`: another rank of a trial, ends with the worker.
 
-Reads the job of the worker (`advisor.sweeps.worker.__main__`) as one line of JSON on stdin, and computes
-beside it. Prints nothing where all goes well, else one line of JSON with `status` and `reason`, and ends with
+It reads the worker's job (`advisor.sweeps.worker.__main__`) as one line of JSON on stdin, and runs the same
+steps. It prints nothing if all goes well, else one line of JSON with `status` and `reason`, and ends with
 exit code 1."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Fail = Callable[[str, str], None]
 
 
 def main() -> None:
-    """Compute as long as the worker measures."""
+    """Run a rank's steps while the worker measures."""
     end_with_parent(parent=int(sys.argv[2]))
     job = json.loads(sys.stdin.readline())
     from advisor.sweeps.formats import trial_from_dict
@@ -60,7 +60,7 @@ def _watch(process: subprocess.Popen[str], rank: int, over: threading.Event, fai
 
 
 def _ending(said: str) -> dict[str, str]:
-    """The `status` and `reason` on stdout among other lines; empty if it died silently."""
+    """The `status` and `reason` among the lines of a rank's stdout; empty if there are none."""
     for line in reversed(said.splitlines()):
         with suppress(ValueError):
             ending = json.loads(line)
@@ -81,9 +81,9 @@ def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
 
 @contextmanager
 def companions_of(job: dict[str, Any], count: int, fail: Fail) -> Iterator[None]:
-    """Starts so many processes beside this one, which find it at the job's `rendezvous`; all are gone on
-    leaving. The first that ends badly ends the trial: `fail` gets why, in a thread of its own, as this
-    process may be waiting for that one in a kernel of NCCL."""
+    """Start `count` further ranks, which meet this process at the job's `rendezvous`; they are killed after
+    the block. The first that fails ends the trial: a thread passes its reason to `fail`, as this process may
+    be waiting for that rank in a kernel of NCCL."""
     over = threading.Event()
     with tempfile.TemporaryDirectory() as folder:
         job["rendezvous"] = str(Path(folder) / "rendezvous")
@@ -97,7 +97,7 @@ def companions_of(job: dict[str, Any], count: int, fail: Fail) -> Iterator[None]
         try:
             yield
         except Exception:
-            # One of the other processes may have been the cause, and reports it in a moment.
+            # Another rank may be the cause, and report it in a moment.
             for watcher in watchers:
                 watcher.join(_PATIENCE_SECONDS / len(watchers))
             raise

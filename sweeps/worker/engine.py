@@ -27,33 +27,33 @@ class Completion(Protocol):
     """The end of one step."""
 
     def wait(self) -> None:
-        """Block until it has come, without spinning."""
+        """Wait for the end of the step without using the CPU."""
 
     def seconds_since(self, earlier: Any) -> float:
-        """Seconds from the end of an earlier step to the end of this one; both have ended."""
+        """Seconds from the end of an earlier step to the end of this one; both must have ended."""
 
 
 class Moment(NamedTuple):
-    """A completion that the host's clock knows beforehand, or has seen."""
+    """A completion at a known time of the host's clock, past or future."""
 
     at: float
     clock: Callable[[], float]
     sleep: Callable[[float], None]
 
     def wait(self) -> None:
-        """Sleep until then."""
+        """Sleep until that time."""
         remaining = self.at - self.clock()
         if remaining > 0:
             self.sleep(remaining)
 
     def seconds_since(self, earlier: Moment) -> float:
-        """Seconds between the two."""
+        """Seconds between the two completions."""
         return self.at - earlier.at
 
 
 class Engine:
-    """Computes steps in the order in which it gets them; they end by the host's clock. By itself it computes
-    nothing: for preprocessing the batch is the product. Subclasses compute, or say when a step will end."""
+    """Computes steps in the order of submission, timed by the host's clock. This base class computes nothing:
+    preprocessing ends with the batch. Subclasses compute, or emulate the time of a step."""
 
     def __init__(
         self, clock: Callable[[], float] = time.perf_counter, sleep: Callable[[float], None] = time.sleep
@@ -63,35 +63,35 @@ class Engine:
 
     @property
     def environment(self) -> Mapping[str, Any]:
-        """Unusual facts of the kernels that computed a measurement."""
+        """Unusual facts about the kernels, for a measurement's environment."""
         return MappingProxyType({})
 
     @property
     def skipped_steps(self) -> int:
-        """Steps so far that did not do the whole work of a step."""
+        """The number of steps so far that did not do all the work of a step."""
         return 0
 
     def mark(self) -> Completion:
-        """The end of all that it was given so far."""
+        """The completion of all steps submitted so far."""
         return self.moment(self.clock())
 
     def launch(self, inputs: Any, targets: Any) -> Completion:  # noqa: ARG002
-        """Begin one step on a batch of the host; may return before the step has ended."""
+        """Begin one step on a batch in host memory; may return before the step ends."""
         return self.mark()
 
     def require_finite_loss(self) -> None:
-        """`MeasuringError` where a training has diverged."""
+        """Raise `MeasuringError` if a training has diverged."""
 
     def moment(self, due: float) -> Moment:
-        """A completion at that time of the clock."""
+        """A completion at the time `due` of the clock."""
         return Moment(due, self.clock, self._sleep)
 
 
 class EmulatedGpu(Engine):
-    """Takes a known time for each batch, as MLPerf Storage does; the CPU sleeps meanwhile.
+    """Emulates a GPU that takes a known time for each batch, like MLPerf Storage; the CPU sleeps meanwhile.
 
-    Steps are ended by an ideal clock (a step begins when the one before it ends, or when its batch comes), so
-    late wake-ups delay nothing that a GPU would not have delayed, and errors do not add up."""
+    Ends of steps are computed (a step begins when the previous one ends, or when its batch arrives), so that
+    late wake-ups cause no delay that a GPU would not have, and errors do not add up."""
 
     def __init__(self, step_seconds: float, **host: Any) -> None:
         super().__init__(**host)
@@ -104,13 +104,13 @@ class EmulatedGpu(Engine):
         return self.moment(self._last_end)
 
 
-# They change rates or memory, and stand in no other fact.
+# Variables that change rates or memory, and that no other fact shows.
 _VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "NVIDIA_TF32_OVERRIDE")
 
 
 def torch_facts(device: str) -> dict[str, Any]:
-    """Threads, and of a CUDA device its name, libraries and arithmetic, and what the driver knows
-    of it (`gpu_facts`; None without NVML). A CPU asks no driver."""
+    """The number of threads, and for CUDA the device's name, libraries and arithmetic, and the driver's facts
+    (`gpu_facts`; None without NVML)."""
     facts: dict[str, Any] = {"threads": torch.get_num_threads()}
     if device != AcceleratorKind.CUDA:
         return facts
@@ -130,7 +130,7 @@ def torch_facts(device: str) -> dict[str, Any]:
 
 
 def present_gpu(sheets: Mapping[str, Gpu]) -> Accelerator:
-    """The present CUDA device: a card of `sheets`, a slice of one, or another GPU."""
+    """The current CUDA device: a card of `sheets`, a slice of one, or another GPU."""
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return identified(
         properties.name,
@@ -142,25 +142,25 @@ def present_gpu(sheets: Mapping[str, Gpu]) -> Accelerator:
 
 
 def gpu_uuid() -> str:
-    """The present GPU's UUID without prefix, or a slice's name; '' if this torch has none."""
+    """The current GPU's UUID without prefix, or a slice's name; '' if this version of torch has none."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    if visible.startswith("MIG-"):  # CUDA sees the first slice alone
+    if visible.startswith("MIG-"):  # CUDA sees only the first slice
         return visible.partition(",")[0]
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return str(getattr(properties, "uuid", ""))
 
 
 def forget_peaks(device: str) -> None:
-    """Begin to count the GPU's peaks anew, with no memory kept from before."""
+    """Release cached memory, and reset the GPU's peak counters."""
     free_memory(device)
     if device == AcceleratorKind.CUDA:
         torch.cuda.reset_peak_memory_stats()
 
 
 def peaks(device: str, process_mib: float | None = None) -> dict[str, float]:
-    """MiB that tensors took at most since `forget_peaks`, and that torch took from the GPU. Of
-    what the driver counts for the process (`process_mib`; None: it does not say) the rest is the
-    CUDA context and other libraries, `gpu_context_mib`. Empty on a CPU."""
+    """The peak MiB since `forget_peaks` of tensors, and of torch's memory on the GPU. `gpu_context_mib`, the
+    memory of CUDA's context and other libraries, is the rest of the driver's count for the process
+    (`process_mib`; None if unknown). Empty on a CPU."""
     if device != AcceleratorKind.CUDA:
         return {}
     reserved = torch.cuda.max_memory_reserved() / MIB
@@ -173,24 +173,24 @@ def peaks(device: str, process_mib: float | None = None) -> dict[str, float]:
 
 
 def free_memory(device: str) -> None:
-    """Give back what nobody refers to any more; the CUDA context itself stays."""
+    """Release unused memory; the CUDA context stays."""
     gc.collect()
     if device == AcceleratorKind.CUDA:
         torch.cuda.empty_cache()
 
 
-# So small that thousands of steps on one made batch do not diverge; the arithmetic is the same.
+# Small enough for thousands of steps on one synthetic batch without diverging; the work is the same.
 _LEARNING_RATE, _MOMENTUM = 1e-5, 0.9
-# A scaler that doubles its scale every 2,000 steps loses a step each time it went too far. Here
-# the scale only falls to where it fits, so that every counted step is a whole one.
+# By default a scaler doubles its scale every 2,000 steps, and skips a step if that was too much. Here the
+# scale only falls, so that every step that counts is a whole one.
 _NEVER = 2**31 - 1
 
 
 class CudaCompletion:
-    """The place in the stream behind a step.
+    """An event in the stream after a step.
 
-    A thread that waits for it sleeps (CUDA's own wait spins, and would take the vCPU that the loader needs).
-    `batch` lies on the host until its copy is done."""
+    A waiting thread sleeps (CUDA's default wait spins, and would take a vCPU from the loader). The `batch` is
+    kept until its copy to the device is done."""
 
     def __init__(self, device: torch.device, batch: Any = None) -> None:
         event: Any = torch.cuda.Event
@@ -199,25 +199,25 @@ class CudaCompletion:
         self._batch = batch
 
     def wait(self) -> None:
-        """Sleep until the GPU has passed it."""
+        """Sleep until the GPU has reached the event."""
         self._event.synchronize()
         self._batch = None
 
     def seconds_since(self, earlier: CudaCompletion) -> float:
-        """By the GPU's clock, to half a microsecond: when the host woke up does not matter."""
+        """Seconds by the GPU's clock, to half a microsecond; late wake-ups of the host do not matter."""
         milliseconds: float = earlier._event.elapsed_time(self._event)
         return milliseconds / 1000
 
 
 class TorchEngine(Engine):
-    """One network on one device, in one task and precision.
+    """Computes the steps of one network on one device, in one task and precision.
 
     Training is forward, loss, backward and an SGD step with momentum; inference is forward in eval mode under
     `torch.inference_mode` (`no_grad` for a network that needs it). `amp` is autocast to fp16 (with a scaled
     loss on CUDA), `bf16` autocast to bf16, `fp32` PyTorch's default (convolutions may use TF32). With `stack`
-    COMPILE the first step compiles. Copies go through the stream that computes, as in a plain loop: they
-    overlap with the host's work, not with the GPU's own. A `parallel` training averages its gradients over
-    all ranks of the process group, which exists."""
+    COMPILE the first step compiles. Copies use the computing stream, as in a plain loop: they overlap with
+    the host's work, not with the GPU's. A `parallel` training averages gradients over all ranks of the
+    existing process group."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class TorchEngine(Engine):
         self._without_onednn = self._lacks_onednn_lstm(module)
         self._module: Any = torch.compile(module) if stack is Stack.COMPILE else module
         if parallel:
-            # Around what is compiled: torch.compile leaves the network inside one as it was.
+            # Wraps the compiled module, since torch.compile would not compile a network inside DDP.
             self._module = DistributedDataParallel(self._module)
         self._without_gradients: Callable[[], AbstractContextManager[Any]] = torch.inference_mode
         self._launched = self._optimized = 0
@@ -259,7 +259,7 @@ class TorchEngine(Engine):
             )
 
     def leave_group(self) -> None:
-        """Compute alone from now on: gradients stay this rank's own."""
+        """Stop averaging gradients with other ranks."""
         if isinstance(self._module, DistributedDataParallel):
             self._module = self._module.module
 
@@ -272,7 +272,7 @@ class TorchEngine(Engine):
 
     @property
     def skipped_steps(self) -> int:
-        """Optimiser steps that the gradient scaler left out, since gradients overflowed."""
+        """The number of optimiser steps that the gradient scaler skipped because gradients overflowed."""
         return self._launched - self._optimized if self._training else 0
 
     @property
@@ -299,7 +299,7 @@ class TorchEngine(Engine):
         return self._completion((inputs, targets))
 
     def require_finite_loss(self) -> None:
-        """`MeasuringError` where training has diverged: its steps are no steps of a training."""
+        """Raise `MeasuringError` if training has diverged, since its steps do not represent a training."""
         if self._loss is None or bool(torch.isfinite(self._loss)):
             return
         raise MeasuringError(
@@ -318,8 +318,8 @@ class TorchEngine(Engine):
             with self._without_gradients(), self._computing():
                 self._runnable.forward(self._module, inputs)
         except RuntimeError as error:
-            # A network may take gradients within its forward pass, which inference mode forbids;
-            # a second try mends nothing else.
+            # A network may compute gradients in its forward pass, which inference mode forbids. A second
+            # attempt, without that mode, helps with no other error.
             known = self._launched or self._without_gradients is torch.no_grad
             if known or recognised_ending(error):
                 raise
@@ -341,7 +341,7 @@ class TorchEngine(Engine):
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
-        """The forward pass in the step's precision, by PyTorch's own CPU kernels without oneDNN."""
+        """The context of a forward pass: its precision, and PyTorch's CPU kernels if oneDNN lacks one."""
         onednn: Any = torch.backends.mkldnn
         before = onednn.enabled
         onednn.enabled = before and not self._without_onednn
@@ -352,7 +352,7 @@ class TorchEngine(Engine):
             onednn.enabled = before
 
     def _lacks_onednn_lstm(self, module: nn.Module) -> bool:
-        """Whether oneDNN has no LSTM in this precision on this CPU, as for bf16 without AVX-512."""
+        """Whether oneDNN lacks an LSTM in this precision on this CPU, as for bf16 without AVX-512."""
         on_cpu = self.device.type == "cpu"
         if not (on_cpu and any(isinstance(part, nn.LSTM) for part in module.modules())):
             return False

@@ -1,7 +1,7 @@
-"""The processes of one trial on several GPUs: one each, and what they wait for together. Needs torch.
+"""Coordinates the processes of one trial on several GPUs. Needs torch.
 
-Every process has a share of the data set, batches, and a GPU. A training averages its gradients over all of
-them, as DistributedDataParallel does; other tasks run side by side."""
+Every process has a GPU, batches and a share of the data set. A training averages its gradients over all
+processes by DistributedDataParallel; in other tasks they run independently."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from advisor.sweeps.worker import timed_run
 
 _FEWEST_PILOT_STEPS = 4
 
-# When the last step of a process was over, by the machine's clock, and how long each took.
+# The end of a process's last step by the machine's clock, and the seconds of each step.
 Run = tuple[float, list[float]]
 
 
 class CommonRun:
-    """The calls that every process of a group makes, each at the same time as the others."""
+    """The steps that every process of a group runs at the same time as the others."""
 
     def __init__(
         self, trial: Trial, runner: timed_run.StepRunner, batches: Iterator[Any], group: Group
@@ -39,8 +39,8 @@ class CommonRun:
         self._pace = 0.0
 
     def prepare(self) -> list[float]:
-        """Drain what was prepared ahead, find the pace, run for the `warmup_seconds` of the plan:
-        common steps of these, none where the plan has no time for them."""
+        """Consume prefetched batches, find the pace, and run for the plan's `warmup_seconds`; returns the
+        common steps of that time, if any."""
         self._warm_up(timed_run.WARMING_STEPS + timed_run.prepared_ahead(self._trial) + timed_run.QUEUE_DEPTH)
         self._steps(max(_FEWEST_PILOT_STEPS, 2 * self._trial.loader_period))
         if timed_run.settles(self._trial):
@@ -49,16 +49,16 @@ class CommonRun:
         return self._steps(self._steps_in(seconds)) if seconds else []
 
     def timed(self) -> list[float]:
-        """The common steps that count, as many as last for the plan's time at the pace so far."""
+        """The common steps that count; their number fills the plan's time at the pace so far."""
         plan = self._trial.plan
         count = plan.get("iterations") or min(
             max(plan["min_steps"], self._steps_in(plan["measure_seconds"])),
             self._steps_in(plan["max_seconds"]),
         )
-        # What counts begins with a full queue.
+        # The steps that count begin with a full queue.
         self._warm_up(timed_run.QUEUE_DEPTH)
         outside = self._taken + timed_run.prepared_ahead(self._trial)
-        # As many each as there are processes, and one of all is over within all of them.
+        # If each process runs as many steps as there are processes, one common step lies within all runs.
         count = max(count, self._group.size)
         steps = self._steps(int(min(count, timed_run.most_steps(self._trial, outside))))
         if not steps:
@@ -85,7 +85,7 @@ class CommonRun:
 
 
 def common_steps(runs: Sequence[Run]) -> list[float]:
-    """Seconds of each step of all, while all of them ran."""
+    """Seconds of each common step (one of every process) while all processes ran."""
     begin = max(end - sum(steps) for end, steps in runs)
     last = min(end for end, _ in runs)
     ends = []
@@ -102,7 +102,7 @@ def common_steps(runs: Sequence[Run]) -> list[float]:
 def common_timed_run(
     trial: Trial, job: Mapping[str, Any], run: CommonRun, group: Group, gpu_uuid: str | None
 ) -> timed_run.TimedRun:
-    """`timed_run` of a group, for its first process, which also reads the resources that all of them use."""
+    """The `timed_run` of a group in its first process, with the resources that all processes use."""
     state = timed_run.machine_state(job["cpus"])
     first_minute = run.prepare()
     watched = timed_run.watched_run(trial, job, state, gpu_uuid, first_minute, run.timed)
@@ -113,15 +113,15 @@ def common_timed_run(
     return replace(watched, machine={**watched.machine, **facts})
 
 
-# The parent ends a trial that takes too long; nothing here has to.
+# Practically unlimited, since the parent ends a trial that takes too long.
 _PATIENCE = timedelta(hours=12)
-# Gloo looks for an interface by the host's name, which may lead nowhere; all are on this host.
+# Gloo finds its interface by the host's name, which may not resolve; all processes are on this host.
 _INTERFACE = "GLOO_SOCKET_IFNAME"
 T = TypeVar("T")
 
 
 class Group:
-    """Process `rank` of `size`; one alone waits for nobody."""
+    """The process group as process `rank` of `size`; with one process all methods return at once."""
 
     def __init__(self, rank: int = 0, size: int = 1, waiting: Any = None) -> None:
         self.rank, self.size = rank, size
@@ -133,12 +133,12 @@ class Group:
         return str(dist.get_backend()) if self.size > 1 else None
 
     def wait(self) -> None:
-        """Until all are here, without NCCL: its kernels would keep the GPUs busy."""
+        """Wait for all processes, by Gloo: NCCL's kernels would keep the GPUs busy."""
         if self.size > 1:
             dist.barrier(self._waiting)
 
     def gathered(self, value: T) -> list[T]:
-        """The values of all, by rank."""
+        """The values of all processes, by rank."""
         values: list[Any] = [value]
         if self.size > 1:
             values = [None] * self.size
@@ -146,15 +146,15 @@ class Group:
         return values
 
     def leave(self) -> None:
-        """The others may have gone already."""
+        """Leave the group; the other processes may already have left."""
         if self.size > 1:
             dist.destroy_process_group()
 
 
 def joined_group(trial: Trial, job: Mapping[str, Any], rank: int = 0) -> Group:
-    """With the others of the trial, at the job's `rendezvous`, a file; on a GPU of its own.
+    """Join the trial's other processes at the job's `rendezvous` (a file), and select a GPU by rank.
 
-    `MeasuringError` where there are too few."""
+    Raises `MeasuringError` if there are too few GPUs."""
     if trial.processes == 1:
         return Group()
     on_gpu = trial.accelerator.is_gpu
@@ -179,6 +179,6 @@ def joined_group(trial: Trial, job: Mapping[str, Any], rank: int = 0) -> Group:
 
 
 def exchanges_gradients(trial: Trial) -> bool:
-    """Whether the processes train together; emulated GPUs keep the pace of such GPUs."""
+    """Whether the processes average gradients; the pace of emulated GPUs already includes that."""
     trains = trial.workload.task is Task.TRAINING and not trial.accelerator.is_emulated
     return trains and trial.processes > 1

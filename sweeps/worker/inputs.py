@@ -1,4 +1,4 @@
-"""The sources of a trial's batches: stored photographs, a text, or memory; the page cache. Needs torch."""
+"""Makes a trial's batches from stored photographs, a text or memory; controls the page cache. Needs torch."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ from advisor.sweeps.worker.engine import TorchEngine
 
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
-# Far beyond the slowest batch that is of use: its disk no longer answers.
+# After this time without a batch, its disk is assumed dead.
 _LONGEST_BATCH_SECONDS = 300
 
 
 class Images(Dataset[tuple[torch.Tensor, int]]):
-    """Reads, decodes and transforms a stored sample: float tensors of (3, pixels, pixels).
+    """Reads, decodes and transforms stored samples to float tensors of (3, pixels, pixels).
 
-    Augmented as for training, or resized and cropped at the centre as torchvision's weights are served:
-    224 of 256 pixels. Pillow's images are cropped and resized by Pillow, as most pipelines do; other
-    decoders' and stored pixels by torch, without a copy.
-    """
+    Images are augmented as for training, or, as for serving torchvision's weights, resized and cropped at the
+    centre (224 of 256 pixels). Pillow crops and resizes the images that it decodes, as in most pipelines;
+    torch does so for other decoders and stored pixels, without a copy."""
 
     def __init__(
         self, source: SampleSource, pixels: int, decoder_name: str = PILLOW, transform: str = AUGMENTED
@@ -76,17 +75,17 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
 
 
 class EndlessOrder(Sampler[int]):
-    """The numbers of all samples as a loader reads them, epoch after epoch, without an end between them: that
-    would restart the loader's workers and stall the steps around it.
+    """An endless sampler: the numbers of all samples, epoch after epoch. An end between epochs would restart
+    the loader's workers and stall the steps around it.
 
-    Shuffled anew each epoch, or as they are stored, as Caffe reads an LMDB; of several processes every
-    `of`-th from the `first` on, which no other one reads."""
+    The order is shuffled in each epoch, or that of storage, as Caffe reads an LMDB. With several processes
+    each reads every `processes`-th sample from a different `first` on."""
 
-    def __init__(self, samples: int, order: str = SHUFFLED, first: int = 0, of: int = 1) -> None:
-        self._samples, self._order, self._first, self._of = samples, order, first, of
+    def __init__(self, samples: int, order: str = SHUFFLED, first: int = 0, processes: int = 1) -> None:
+        self._samples, self._order, self._first, self._processes = samples, order, first, processes
 
     def __iter__(self) -> Iterator[int]:
-        return islice(self._endless(), self._first, None, self._of)
+        return islice(self._endless(), self._first, None, self._processes)
 
     def _endless(self) -> Iterator[int]:
         generator = torch.Generator().manual_seed(0)
@@ -110,10 +109,10 @@ def make_loader(
     order: str = SHUFFLED,
     share: tuple[int, int] = (0, 1),
 ) -> DataLoader[Any]:
-    """Batches of float32 images (batch, 3, pixels, pixels) and int64 labels, for ever.
+    """A loader of endless batches: float32 images (batch, 3, pixels, pixels) and int64 labels.
 
-    `transform` is `augmented` or `served`, `order` `shuffled` or `stored`; `share` is which process of how
-    many this is."""
+    `transform` is `augmented` or `served`, `order` `shuffled` or `stored`; `share` is (rank, number of
+    processes)."""
     return DataLoader(
         Images(source, pixels, decoder_name, transform),
         batch_size=batch_size,
@@ -124,7 +123,7 @@ def make_loader(
         worker_init_fn=lambda _worker: end_with_parent(),
         drop_last=True,
         timeout=_LONGEST_BATCH_SECONDS if workers else 0,
-        # Children never touch CUDA, so a fork is safe; Python 3.14 would start them afresh.
+        # Workers never use CUDA, so a fork is safe; the default of Python 3.14 would start new interpreters.
         multiprocessing_context="fork" if workers else None,
     )
 
@@ -136,17 +135,17 @@ _CHUNK_BYTES = 1 << 20
 
 
 def evict(paths: Iterable[Path]) -> None:
-    """Drop the files from the page cache. Pages not yet written to disk stay."""
+    """Drop the files from the page cache; pages not yet written to disk stay."""
     for path in paths:
         with _opened(path) as file:
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def fill(paths: Iterable[Path], limit_bytes: float) -> int:
-    """Read files in the given order until `limit_bytes` were read; returns the bytes read.
+    """Read files in the given order up to `limit_bytes`; returns the bytes read.
 
-    A file may be the whole data set (a shard, a database), so it stops inside one, too. Pages are charged to
-    the reader's memory cgroup, so a trial must fill its own cache."""
+    A file may be the whole data set (a shard, a database), so it may stop inside a file. The kernel charges
+    pages to the reader's memory cgroup, so each trial must fill the cache itself."""
     total = 0
     for path in paths:
         if total >= limit_bytes:
@@ -158,7 +157,7 @@ def fill(paths: Iterable[Path], limit_bytes: float) -> int:
 
 
 def cached_share(paths: Sequence[Path]) -> float | None:
-    """Share of the files' pages that are in the page cache; None where the kernel cannot say."""
+    """The share of the files' pages that are in the page cache; None if the kernel cannot report it."""
     page = os.sysconf("SC_PAGE_SIZE")
     cached, pages = 0, 0
     libc, whole, answer = ctypes.CDLL(None, use_errno=True), _RANGE(0, 0), _CACHESTAT()
@@ -173,7 +172,7 @@ def cached_share(paths: Sequence[Path]) -> float | None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """Raises `DataError` that names the file, also where it fails only while it is read."""
+    """Open a file inside the block. Raises `DataError` with its name, even for an error while it is read."""
     try:
         file = os.open(path, os.O_RDONLY)
         try:
@@ -184,7 +183,7 @@ def _opened(path: Path) -> Iterator[int]:
         raise DataError(f"cannot read '{path}': {error.strerror}") from error
 
 
-Batches = Generator[tuple[Any, Any]]  # endless inputs and targets; `close` ends what was started for them
+Batches = Generator[tuple[Any, Any]]  # endless (inputs, targets); `close` ends the loader's processes
 
 
 def photograph_batches(
@@ -194,11 +193,11 @@ def photograph_batches(
     batch_size: int | None = None,
     share: tuple[int, int] = (0, 1),
 ) -> Batches:
-    """Batches (images, targets) of a loader, whose processes start now, over the stored images of a trial.
+    """Batches (images, targets) of a trial's stored images, from a loader whose processes start now.
 
-    Targets are the loader's class numbers where those are what the network learns from; else (boxes, masks,
-    an own file's targets) they are made once, from the first batch, since they cost the input pipeline
-    nothing. `share` is which process of how many this is."""
+    Targets are the loader's class numbers if the network learns from these. Other targets (boxes, masks, a
+    user's network) are made once, from the first batch, so that they cost the input pipeline nothing. `share`
+    is (rank, number of processes)."""
     plan = trial.plan
     loader = make_loader(
         source,
@@ -218,7 +217,7 @@ def photograph_batches(
 
 
 def with_targets(loaded: Iterator[Any], opened: Runnable | None) -> Batches:
-    """The loaded batches; their targets are made once for the network where one is given."""
+    """The loaded batches; if a network is given, with synthetic targets that are made once."""
     made = None
     for images, targets in loaded:
         if opened and made is None:
@@ -227,11 +226,11 @@ def with_targets(loaded: Iterator[Any], opened: Runnable | None) -> Batches:
 
 
 def _text_batches(trial: Trial, opened: Runnable) -> Batches:
-    """Batches of a text: word numbers (batch, unroll), and the words that follow them.
+    """Batches of a text: word numbers (batch, unroll), and those of the following words.
 
-    As language models read the Penn Treebank (Zaremba et al. 2014): the text is cut into as many equal parts
-    as a batch has rows, and every row goes on through its part, `unroll` words a step. The numbers lie in
-    memory; there is nothing to load beside a step."""
+    As in Zaremba et al. 2014 for the Penn Treebank, the text is cut into one equal part for each row of a
+    batch, and a row advances through its part by `unroll` words a step. All numbers are in memory, so that
+    steps load nothing."""
     rows, (unroll,) = trial.workload.batch_size, opened.info.input_shape
     tokens = torch.from_numpy(read_corpus(Path(trial.dataset_path), opened.info.classes).tokens)
     columns = len(tokens) // rows
@@ -247,7 +246,7 @@ def _text_batches(trial: Trial, opened: Runnable) -> Batches:
 
 
 def device_batch(trial: Trial, engine: TorchEngine) -> Batches:
-    """One batch that lies on the device, endlessly: the network alone, nothing is loaded."""
+    """One batch on the device, repeated endlessly: measures the network without an input pipeline."""
     batch = engine.batch(trial.workload.batch_size)
     return (batch for _ in count())
 
@@ -255,10 +254,10 @@ def device_batch(trial: Trial, engine: TorchEngine) -> Batches:
 def open_batches(
     trial: Trial, opened: Runnable, source: SampleSource | None, share: tuple[int, int] = (0, 1)
 ) -> Batches:
-    """The batches of a trial's main run, as the host has them."""
+    """The batches of a trial's main run, in host memory."""
     if source is not None:
         return photograph_batches(trial, opened, source, share=share)
     if trial.workload.dataset.storage_format == TEXT:
         return _text_batches(trial, opened)
-    # CIFAR-10 is stored decoded: reading it costs nothing beside a step, and so does making it.
+    # CIFAR-10 is stored decoded: reading it costs next to nothing, like making a batch.
     return (opened.synthetic_batch(trial.workload.batch_size) for _ in count())

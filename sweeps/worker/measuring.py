@@ -1,7 +1,7 @@
 """Measures one trial in this process; the worker's main module. Needs torch.
 
-The order: load everything, bring the page cache into the asked state, wait for the limits, measure end to
-end, then each stage by itself."""
+It loads everything, prepares the page cache, waits for the limits, measures end to end, and then measures
+each stage separately."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ from advisor.sweeps.worker.policy import CPU_CLOCK, compute_threads, is_syntheti
 from advisor.sweeps.worker.stages import stage_results
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimedRun, timed_run
 
-# They outlive the trial's scratch folder.
+# The cache of compiled kernels, which outlives a trial's scratch folder.
 _COMPILED = Path("~/.cache/instance-sizing-advisor/compiled")
 
 
 def runner_of(trial: Trial, opened: Runnable) -> StepRunner:
-    """The runner of a trial's steps, compiled where the trial asks for that.
+    """The runner of a trial's steps, compiled if the trial's stack is.
 
     A GPU has two steps in flight, as in a plain training loop, unless the trial synchronises each step; a CPU
-    computes in the foreground. Raises `MeasuringError` where another GPU is here than was asked for."""
+    has none. Raises `MeasuringError` if the trial names another GPU than the present one."""
     ahead = not trial.accelerator.is_cpu
     synchronised = bool(trial.plan.get("synchronise_each_step"))
     runner = StepRunner(_engine(trial, opened), depth=QUEUE_DEPTH if ahead and not synchronised else 0)
@@ -139,7 +139,7 @@ _LOOKED_AT_FILES = 500
 # Far more than a trial reads in its minutes.
 _MOST_READ_FILES = 2**18
 _MORE_THAN_FITS = 1.5  # sizes of files differ
-# Of what a disk or an emulated GPU may give: the rest is how exactly it is held.
+# Above this share of its limit, a disk or an emulated GPU counts as fully used.
 _AT_LIMIT = 0.97
 
 
@@ -149,8 +149,8 @@ def measure(
     get_set: Callable[[str], None] = lambda _stage: None,
     keep: Callable[[Measurement], None] = lambda _measurement: None,
 ) -> Measurement:
-    """Measure the trial; `get_set` returns when the limits of a stage (`LOADED`, then `READY`) are
-    on. `keep` gets what was measured end to end before the stages run, which may end this process."""
+    """Measure the trial. `get_set` returns when the limits of a stage (`LOADED`, then `READY`) are on. `keep`
+    gets the end-to-end measurement before the stages run, as a failing stage may end this process."""
     started_at = datetime.now(UTC).isoformat()
     group = joined_group(trial, job)
     opened, runner, source = _loaded(trial)
@@ -172,8 +172,8 @@ def measure(
             window = common_timed_run(trial, job, CommonRun(trial, runner, batches, group), group, gpu)
         else:
             window = timed_run(trial, job, runner, batches, gpu)
-    _tell_steps(trial, window)
-    with suppress(DataError):  # the files may have gone meanwhile: what was measured stays
+    _emit_steps(trial, window)
+    with suppress(DataError):  # files removed meanwhile do not spoil the measurement
         shares["cached_share_after"] = _cached_share(files, read)
     measured = _measurement(trial, job, window, runner, shares)
     measured = replace(measured, peak_memory_mib=peak.read(), started_at=started_at)
@@ -190,18 +190,18 @@ def measure(
 
 
 def accompany(trial: Trial, job: Mapping[str, Any], rank: int) -> None:
-    """Runs another rank of the trial: the same steps on its own GPU and share of the data."""
+    """Run another rank of the trial: the same steps on another GPU and share of the data."""
     group = joined_group(trial, job, rank)
     opened, runner, source = _loaded(trial)
     group.wait()
-    # The first one brings the page cache into its state.
+    # Waits while the first rank prepares the page cache.
     group.wait()
     with closing(_batches(trial, opened, runner, source, group)) as batches:
         run = CommonRun(trial, runner, batches, group)
         run.prepare()
         run.timed()
     if not is_synthetic(trial.plan):
-        # The first one measures its GPU alone.
+        # Waits while the first rank measures its GPU alone.
         group.wait()
     group.leave()
 
@@ -218,13 +218,13 @@ def _loaded(trial: Trial) -> tuple[Runnable, StepRunner, SampleSource | None]:
     if opened.makes_batches or is_synthetic(trial.plan):
         return opened, runner, None
     source, latency = open_dataset(Path(trial.dataset_path)), trial.resources.disk.read_latency_seconds
-    # A mounted disk has its own latency, another one that of its type.
+    # A mounted disk has its real latency; for another one, that of its type is emulated.
     if latency is not None and not trial.on_mounted_disk:
         source = LatencyInjected(source, latency)
     return opened, runner, source
 
 
-def _tell_steps(trial: Trial, window: TimedRun) -> None:
+def _emit_steps(trial: Trial, window: TimedRun) -> None:
     emit(
         "steady" if is_steady(window.step_seconds, trial.loader_period) else "not_steady",
         trial_id=trial.trial_id,
@@ -273,8 +273,8 @@ def _measurement(
 
 
 def _contention(trial: Trial, job: Mapping[str, Any], window: TimedRun) -> Contention:
-    """What others took of the trial, and whether it lacked anything: an emulated GPU that never waits for a
-    batch, and a disk that gives all that it may, bound it whoever else computes."""
+    """The use of the trial's CPUs by other processes. If an emulated GPU never waits for a batch, or the disk
+    runs at its limit, that bounds the trial, and others' CPU use does not matter."""
     seconds, disk, used = window.wall_seconds, trial.resources.disk, window.used
     paced, waited = trial.emulated_step_seconds, used.waited_seconds
     read = (used.read_bytes or 0) / MIB / seconds
@@ -303,13 +303,13 @@ def _batches(
 
 
 def _device(trial: Trial) -> str:
-    """torch's name of what computes; nothing asks a GPU in a trial that does not use it."""
+    """torch's name of the device that computes; a trial without a GPU never touches one."""
     uses_gpu = trial.accelerator.is_gpu and trial.workload.task is not Task.PREPROCESSING
     return AcceleratorKind.CUDA if uses_gpu else "cpu"
 
 
 def _read_first(trial: Trial, files: Sequence[Path]) -> Indices:
-    """The files that the trial may read: all, or the first in its loader's order."""
+    """The indices of files that the trial may read: all, or the first ones in its loader's order."""
     if len(files) <= _MOST_READ_FILES:
         return np.arange(len(files))
     order = EndlessOrder(len(files), trial.plan.get("order", SHUFFLED))
@@ -317,11 +317,10 @@ def _read_first(trial: Trial, files: Sequence[Path]) -> Indices:
 
 
 def _prepare_cache(trial: Trial, files: Sequence[Path], read: Indices, shared: bool) -> None:
-    """Empty the cache of what is read, so that no page is charged to somebody else (unless somebody
-    else reads these files now); then, for a warm trial, read the data set once in random order, as
-    an epoch before this one would have."""
+    """Drop the files from the page cache, so that no page is charged to another cgroup (unless other trials
+    share them). Then, for a warm trial, read the data set once in random order, like a previous epoch."""
     if not shared:
-        evict(_some(files, read))
+        evict(_selected(files, read))
     if trial.cache is CacheState.COLD:
         return
     limit_bytes, dataset = trial.resources.memory_mib * MIB, trial.workload.dataset
@@ -329,14 +328,14 @@ def _prepare_cache(trial: Trial, files: Sequence[Path], read: Indices, shared: b
     if len(read) < len(files):
         order = order[: math.ceil(_MORE_THAN_FITS * limit_bytes / dataset.bytes_per_sample)]
         if not shared:
-            evict(_some(files, order))
-    fill(_some(files, order), limit_bytes=limit_bytes)
+            evict(_selected(files, order))
+    fill(_selected(files, order), limit_bytes=limit_bytes)
 
 
-def _some(files: Sequence[Path], which: Indices) -> Iterator[Path]:
+def _selected(files: Sequence[Path], which: Indices) -> Iterator[Path]:
     return (files[index] for index in which.tolist())
 
 
 def _cached_share(files: Sequence[Path], read: Indices) -> float | None:
     looked_at = np.random.default_rng(1).permutation(read)[:_LOOKED_AT_FILES]
-    return cached_share(list(_some(files, looked_at)))
+    return cached_share(list(_selected(files, looked_at)))

@@ -1,11 +1,10 @@
-"""Each stage by itself, after the main run and under the same limits, for a second or so each.
+"""Measures each stage separately, for about a second, after the main run and under the same limits.
 
-As DS-Analyzer does (Mohan et al., VLDB 2021, section 3.3): the accelerator on one synthetic batch that lies
-on it; the storage by reading samples that are not cached, as the pipeline reads them, without decoding; the
-host on samples that are cached, with nothing that computes; the transfer by copies of one pinned batch. The
-accelerator comes first, as warm as the main run left it, and a GPU for ten seconds, since answers rest on
-that figure. What fails costs its own figure, never the main run; a fault of CUDA that stays with the process
-costs those that come after, too."""
+The method is DS-Analyzer's (Mohan et al., VLDB 2021, section 3.3). Accelerator: steps on one synthetic batch
+in its memory. Storage: reading uncached samples like the pipeline, without decoding. Host: loading cached
+samples while nothing computes. Transfer: copies of one pinned batch. The accelerator comes first, still warm
+from the main run, and a GPU runs for ten seconds, since answers rest on that figure. A failing stage loses
+only its figure, never the main run; a persistent CUDA fault also loses the later stages."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ _MOST_SAMPLES = 65_536  # gigabytes of photographs; a data set may have millions
 
 
 class Reading(NamedTuple):
-    """Samples and bytes that were read, and the seconds that took."""
+    """The number of samples read, their bytes, and the seconds."""
 
     samples: int
     size: int
@@ -53,7 +52,7 @@ class Reading(NamedTuple):
 
 
 class StoredPart:
-    """About `mib` MiB of a source, each once; a smaller part is the start of a larger one."""
+    """About `mib` MiB of random samples of a source; a smaller part is the start of a larger one."""
 
     def __init__(self, source: SampleSource, mib: float, bytes_per_sample: float) -> None:
         wanted = max(1, math.ceil(mib * MIB / bytes_per_sample))
@@ -61,7 +60,7 @@ class StoredPart:
         self._indices = drawn[:wanted]
         self._source = source
         self.storage_format = source.storage_format
-        # Files of one sample each are emptied one by one; larger ones as a whole.
+        # Files with one sample each are evicted one by one, others as a whole.
         alone = len(source.files) == len(source)
         self.files = [source.files[index] for index in self._indices] if alone else source.files
 
@@ -75,7 +74,7 @@ class StoredPart:
         return self._source.name(self._indices[index])
 
     def evict(self) -> None:
-        """Drop it from the page cache; `MeasuringError` where it stays."""
+        """Drop the part from the page cache. Raises `MeasuringError` if it stays there."""
         evict(self.files)
         looked_at = random.Random(1).sample(self.files, min(_LOOKED_AT_FILES, len(self.files)))
         if (cached_share(looked_at) or 0.0) > _STILL_CACHED:
@@ -84,14 +83,14 @@ class StoredPart:
             )
 
     def keep(self, count: int) -> None:
-        """Forget all samples but the first ones."""
+        """Reduce the part to its first samples."""
         del self._indices[count:]
 
 
 def read_for(seconds: float, part: StoredPart, *, workers: int) -> Reading:
-    """Read the samples of the part once, by so many threads, until time is up."""
+    """Read each sample of the part once, with `workers` threads, for at most `seconds`."""
     start = time.perf_counter()
-    # The first opens what a process opens once, before several threads would.
+    # The first read opens files and databases, before several threads could do so at once.
     first = len(part.read(0).content)
     coming = iter(range(1, len(part)))  # shared: each sample is read by one thread
 
@@ -109,15 +108,15 @@ def read_for(seconds: float, part: StoredPart, *, workers: int) -> Reading:
 
 SECONDS = 1.0
 _FEWEST_STEPS = 3
-_LONGEST = 4  # times as long, where steps are not steady
-_CACHE_MULTIPLE = 2  # so much data that the last cache holds little of what comes next
+_LONGEST_FACTOR = 4  # the factor by which a measurement lasts longer if steps are not steady
+_CACHE_MULTIPLE = 2  # data as a multiple of the last-level cache, so that the next sample is rarely in it
 _NVME_MIB_PER_SECOND = 2048.0
-_CACHE_MIB = 32.0  # where sysfs names none
-_MEMORY_SHARE = 0.5  # of the trial's, for samples that stay in the page cache
+_CACHE_MIB = 32.0  # if sysfs has none
+_MEMORY_SHARE = 0.5  # of the trial's memory, for samples in the page cache
 
 
 class StageResults(Struct):
-    """By stage: samples per second, what the run was of, and why others have no rate."""
+    """By stage: samples per second, facts of its run, and the reason of a failure."""
 
     rates: dict[str, float] = field(default_factory=dict)
     runs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -125,25 +124,25 @@ class StageResults(Struct):
 
     @property
     def environment(self) -> dict[str, Any]:
-        """The stage's facts for a measurement's environment."""
+        """The stages' facts for a measurement's environment."""
         failures = {"stage_failures": self.failures} if self.failures else {}
         return {"stage_runs": self.runs, **failures}
 
 
-_Run = tuple[float, Mapping[str, Any]]  # samples per second, and what the run was of
+_Run = tuple[float, Mapping[str, Any]]  # samples per second, and facts of the run
 
 
 def stage_results(
     trial: Trial, job: Mapping[str, Any], opened: Runnable, runner: StepRunner, source: SampleSource | None
 ) -> StageResults:
-    """Every stage that the trial has and that can be measured by itself. With the job's
-    `shares_disk` the storage is not: that would empty the page cache of other trials. Of several
-    GPUs one is, while the others wait: its rate stands for each of them, without exchange."""
+    """The rates of all stages that can be measured separately. With the job's `shares_disk`, storage is left
+    out, as it would empty the page cache of other trials. Of several GPUs only one is measured, without
+    gradient exchange, while the others wait; its rate represents each of them."""
     results = StageResults()
     for stage, measure in _stages(trial, job, opened, runner, source).items():
         try:
             results.rates[stage.value], facts = measure()
-        except Exception as error:  # of any kind: the main run must not be lost with it
+        except Exception as error:  # whatever it is, the main run must not be lost
             results.failures[stage.value] = ending_of(error, trial.dataset_path).reason
         else:
             results.runs |= {stage.value: facts} if facts else {}
@@ -171,10 +170,10 @@ def _stages(
 
 
 def _storage(trial: Trial, job: Mapping[str, Any], source: SampleSource) -> _Run:
-    """Samples that no page cache has, each read once. Bytes are counted and divided by the data set's bytes a
-    sample (which include a container's padding: up to 2 % more than a sample's own in an LMDB)."""
+    """The rate of reading uncached samples, each once. It is the bytes read over the data set's bytes per
+    sample (which include a container's padding, up to 2 % in an LMDB)."""
     size = trial.workload.dataset.bytes_per_sample
-    # More than the disk gives in the time: a throttled one its rate, others that of fast NVMe.
+    # More data than the disk can read in the time, at its limit or else at the rate of fast NVMe.
     rate = None if trial.on_mounted_disk else trial.resources.disk.read_mib_per_second
     part = StoredPart(source, 2 * SECONDS * (rate or _NVME_MIB_PER_SECOND), size)
     part.evict()
@@ -185,21 +184,21 @@ def _storage(trial: Trial, job: Mapping[str, Any], source: SampleSource) -> _Run
         "seconds": read.seconds,
         "operations": read_usage(job["usage_source"]).since(before).read_operations,
         "mib_per_second": read.size / MIB / read.seconds,
-        # Then the run may be shorter than a second, and a throttle let a part pass at once.
+        # If so, the run may be shorter than a second, and a throttle may have passed a part at once.
         "whole_data_set": read.samples == len(part) == len(source),
     }
     return read.size / size / read.seconds, facts
 
 
 def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
-    """Decoding, augmenting and collating of cached samples by all loader processes, in batches of
-    the trial's size, of more data than the last cache holds."""
+    """The rate at which all loader processes decode, augment and collate cached samples, in batches of the
+    trial's size, from more data than the last-level cache holds."""
     plan, bytes_each = trial.plan, trial.workload.dataset.bytes_per_sample
     cache_mib = last_level_cache_mib(allowed_cpus()) or _CACHE_MIB
     wanted = min(_CACHE_MULTIPLE * cache_mib, _MEMORY_SHARE * trial.resources.memory_mib)
     part = StoredPart(source, max(wanted, trial.workload.batch_size * bytes_each / MIB), bytes_each)
-    # From a slow disk as many as come in time.
-    part.keep(read_for(_LONGEST * SECONDS, part, workers=plan["loader_workers"] or 1).samples)
+    # From a slow disk, only as many as can be read in time.
+    part.keep(read_for(_LONGEST_FACTOR * SECONDS, part, workers=plan["loader_workers"] or 1).samples)
     size = min(trial.workload.batch_size, len(part))
     with closing(photograph_batches(trial, opened, part, batch_size=size)) as batches:
         warming = plan["loader_workers"] * plan["prefetch_factor"]
@@ -210,7 +209,7 @@ def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
 
 
 def _accelerator(trial: Trial, runner: StepRunner, engine: TorchEngine) -> _Run:
-    """Steps on a batch that lies there, all kept: they say how well the figure is known."""
+    """The rate of steps on a batch on the device; all step times are kept, for the error of the rate."""
     batches, on_gpu = device_batch(trial, engine), engine.device.type == AcceleratorKind.CUDA
     seconds = gpu_alone_seconds(trial.plan) if on_gpu else SECONDS
     with GpuSampler(gpu_uuid() if on_gpu else None) as sampler:
@@ -219,7 +218,7 @@ def _accelerator(trial: Trial, runner: StepRunner, engine: TorchEngine) -> _Run:
 
 
 def _transfer(trial: Trial, opened: Runnable, device: torch.device) -> _Run:
-    """Copies of a batch's inputs, as the loader pins them; nothing else uses the bus."""
+    """The rate of copying a batch's inputs, pinned like the loader's, while nothing else uses the bus."""
     batch = opened.synthetic_batch(trial.workload.batch_size)[0]
     inputs = tree_map(lambda leaf: leaf.pin_memory() if hasattr(leaf, "pin_memory") else leaf, batch)
     runner = StepRunner(_Copying(device))
@@ -232,7 +231,11 @@ def _steps(
     runner: StepRunner, batches: Iterator[Any], warming: int, period: int = 1, seconds: float = SECONDS
 ) -> list[float]:
     box = TimeBox(
-        seconds=seconds, min_steps=_FEWEST_STEPS, max_seconds=_LONGEST * seconds, rel_error=1.0, period=period
+        seconds=seconds,
+        min_steps=_FEWEST_STEPS,
+        max_seconds=_LONGEST_FACTOR * seconds,
+        rel_error=1.0,
+        period=period,
     )
     warm_up(runner, batches, warming)
     steps = timed_steps(runner, batches, box)
@@ -240,7 +243,7 @@ def _steps(
 
 
 class _Copying(Engine):
-    """Copies a batch to the GPU, and computes nothing."""
+    """Copies batches to the GPU without computing."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Steps, at most two in flight, each timed from end to end; and a trial's run with what is used meanwhile.
+"""Times steps from completion to completion, at most two in flight, and a run with the resources it uses.
 
-A training loop hands over the next batch while the device still computes: the loader, the copy and the launch
-of step i+1 take place during step i. `StepRunner` is that loop's queue, and the same one for a GPU, an
-emulated GPU and this CPU; only the `Completion` of a step differs."""
+A training loop submits the next batch while the device still computes: loading, copy and launch of step i+1
+take place during step i. `StepRunner` is that loop's queue, the same for a GPU, an emulated GPU and this CPU;
+only the `Completion` of a step differs."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from advisor.sweeps.worker.engine import Completion, Engine
 
 State = dict[str, Any]
 _ROOT = Path("/")
-_STEAL = 7  # of /proc/stat: user nice system idle iowait irq softirq steal
-# A wall clock that is slewed gains at most 0.05 %; a step beyond this was set by somebody.
+_STEAL = 7  # the index in /proc/stat: user nice system idle iowait irq softirq steal
+# A slewed wall clock gains at most 0.05 %; beyond this tolerance it was set.
 _TOLERATED_SECONDS = 0.5
 _TOLERATED_SHARE = 0.001
 
 
 def machine_state(cpus: Sequence[int], root: Path = _ROOT) -> State:
-    """The present state."""
+    """The present clocks, stolen CPU time and throttle counts of a machine's CPUs."""
     wanted = {f"cpu{cpu}" for cpu in cpus}
     rows = [line.split() for line in text_of(root / "proc/stat").splitlines()]
     stolen = [int(row[1 + _STEAL]) for row in rows if row and row[0] in wanted and len(row) > 8]
     throttles = _integers(cpus, root, "thermal_throttle/core_throttle_count")
-    # Since boot, times of suspension too, which the monotonic clock leaves out (Linux).
+    # Time since boot including suspension, which Linux's monotonic clock excludes.
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     state: State = {
         "wall_seconds": time.time(),
@@ -56,8 +56,8 @@ def machine_state(cpus: Sequence[int], root: Path = _ROOT) -> State:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], cpus: int) -> dict[str, Any]:
-    """Changes between two states, for a measurement's environment: clocks at both ends, the share of CPU
-    time that the hypervisor took, and the jump of the wall clock."""
+    """The changes between two states, for a measurement's environment: CPU clocks before and after, the share
+    of CPU time that the hypervisor took, throttles, and jumps of the wall clock."""
     elapsed = after["monotonic_seconds"] - before["monotonic_seconds"]
     stolen = grown(before.get("steal_seconds"), after.get("steal_seconds"))
     throttles = grown(before.get("cpu_thermal_throttles"), after.get("cpu_thermal_throttles"))
@@ -73,7 +73,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], cpus: int) -> d
 
 
 def _cpu_mhz(cpus: Sequence[int], root: Path) -> float | None:
-    """Mean present clock of the CPUs: by cpufreq, else as /proc/cpuinfo has it."""
+    """The mean present clock of the CPUs, from cpufreq or else /proc/cpuinfo."""
     if values := [value / 1000 for value in _integers(cpus, root, "cpufreq/scaling_cur_freq") if value]:
         return statistics.fmean(values)
     rows = [line.partition(":") for line in text_of(root / "proc/cpuinfo").splitlines()]
@@ -91,25 +91,25 @@ def _integers(cpus: Sequence[int], root: Path, file: str) -> list[int]:
 
 
 def _jump(before: Mapping[str, Any], after: Mapping[str, Any], name: str, elapsed: float) -> float | None:
-    """Seconds that another clock gained on the monotonic one; None where they agree."""
+    """Seconds that another clock gained on the monotonic one; None if they agree."""
     advanced: float | None = grown(before.get(name), after.get(name))
     if advanced is None or abs(advanced - elapsed) <= _TOLERATED_SECONDS + _TOLERATED_SHARE * elapsed:
         return None
     return advanced - elapsed
 
 
-# Steps that are in flight when `submit` returns. Two keep a GPU busy: one computes, one waits.
+# Steps in flight when `submit` returns. Two keep a GPU busy: one computes, one waits.
 QUEUE_DEPTH = 2
 REL_ERROR = 0.02
-# So many whole steps in a row, and a gradient scaler has found its scale.
+# After this number of consecutive whole steps, a gradient scaler has found its scale.
 _SETTLED_AFTER = 8
 _MOST_SKIPPED = 50
 
 
 class StepRunner:
-    """Submits steps to an engine, and keeps raw seconds from one completion to the next.
+    """Submits steps to an engine, and records the seconds from one completion to the next.
 
-    `depth` is the number of steps in flight when `submit` returns; 0 waits for each step, which gives the
+    `depth` is the number of steps in flight when `submit` returns; 0 waits for each step, which measures the
     latency of a single batch."""
 
     def __init__(self, engine: Engine, *, depth: int = QUEUE_DEPTH) -> None:
@@ -120,10 +120,10 @@ class StepRunner:
         self._seconds: list[float] = []
 
     def submit(self, inputs: Any, targets: Any) -> None:
-        """Launch a step, then wait for the one `depth` steps before it.
+        """Launch a step, then wait for the one `depth` steps earlier.
 
-        What the engine raises goes on; no batch of before is held then, so that its memory is free for a
-        smaller one."""
+        After an error of the engine, which is raised, no earlier batch is kept, so that its memory is free
+        for a smaller batch."""
         try:
             if self._last is None:
                 self._last = self.engine.mark()
@@ -136,23 +136,23 @@ class StepRunner:
 
     @property
     def in_flight(self) -> int:
-        """Steps that were launched and not yet waited for."""
+        """The number of launched steps that were not yet waited for."""
         return len(self._in_flight)
 
     def drain(self) -> None:
-        """Wait until every step is done."""
+        """Wait until all steps have ended."""
         self._complete(0)
 
     def restart(self) -> None:
-        """Drain, and time the next step from now: what lies between was no part of a step."""
+        """Wait for all steps, and time the next one from now: the time between does not count."""
         self.drain()
         self._last = None
 
     def take_seconds(self) -> list[float]:
-        """Seconds of each step that was completed since this was last called.
+        """Seconds of each step that has ended since the last call.
 
-        A step lasts from the end of the one before it to its own end, by the clock of what computes: the sum
-        is the time that passed, however late the host wakes up."""
+        A step lasts from the end of the previous step to its end, by the clock of the device, so that the sum
+        is the elapsed time, however late the host wakes up."""
         taken, self._seconds = self._seconds, []
         return taken
 
@@ -165,11 +165,11 @@ class StepRunner:
 
 
 class TimeBox(Struct, frozen=True, kw_only=True):
-    """The duration of timing: until `seconds` of steady state and `min_steps` are over and their mean is
+    """The length of a timed run: until `seconds` of steady state and `min_steps` have passed and the mean is
     known to `rel_error` (`StoppingRule`); no step begins after `max_seconds`.
 
-    `iterations` takes exactly so many, however long they last; there are never more than `most_steps`.
-    `period` is the number of loader processes."""
+    With `iterations` it has exactly so many steps, however long they last; it never has more than
+    `most_steps`. `period` is the number of loader processes."""
 
     seconds: float
     min_steps: int
@@ -181,11 +181,11 @@ class TimeBox(Struct, frozen=True, kw_only=True):
 
 
 def warm_up(runner: StepRunner, batches: Iterator[Any], least: int) -> int:
-    """Submit at least `least` steps that do not count; returns how many it took.
+    """Submit at least `least` steps that do not count; returns their number.
 
-    The first steps allocate and choose algorithms, and batches that were prepared while nothing consumed them
-    would look fast. A scaled loss overflows at first: goes on until steps are whole. `MeasuringError` where
-    they never are."""
+    The first steps allocate memory and choose algorithms, and batches prefetched before would make them look
+    fast. A scaled loss overflows at first, so it goes on until no step is skipped. Raises `MeasuringError` if
+    that never happens."""
     before, skipped, count, whole = runner.engine.skipped_steps, 0, 0, 0
     while count < least or (skipped and whole < _SETTLED_AFTER):
         runner.submit(*next(batches))
@@ -199,9 +199,9 @@ def warm_up(runner: StepRunner, batches: Iterator[Any], least: int) -> int:
 
 
 def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> list[float]:
-    """Seconds of each step, from the end of the one before it; their sum is the time that passed.
+    """Seconds of each step, from the end of the previous one; their sum is the elapsed time.
 
-    Raises `MeasuringError` where the steps were none of a training: its loss is not finite, or optimiser
+    Raises `MeasuringError` if the steps do not represent a training: the loss is not finite, or optimiser
     steps were skipped."""
     skipped = runner.engine.skipped_steps
     rule = StoppingRule(
@@ -220,7 +220,7 @@ def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> lis
         runner.submit(*next(batches))
         steps += runner.take_seconds()
         elapsed = time.perf_counter() - start
-        # What is in flight will be done, and counts: the window ends with its last step.
+        # Steps in flight will complete and count: the window ends with the last of them.
         if len(steps) + runner.in_flight >= most or elapsed >= longest:
             break
         if not box.iterations and rule.is_met(steps, elapsed):
@@ -230,7 +230,7 @@ def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> lis
     runner.engine.require_finite_loss()
     if runner.engine.skipped_steps > skipped:
         raise _skipping(runner.engine.skipped_steps - skipped, len(steps))
-    if min(steps) <= 0:  # a virtual machine's counters may jump when it is moved: no rate is known then
+    if min(steps) <= 0:  # a virtual machine's clock may jump when it is migrated
         raise MeasuringError(
             f"the clock that times steps went backwards (a step of {min(steps):g} s)",
             hint="measure again, on a machine with a steady clock source",
@@ -250,7 +250,7 @@ WARMING_STEPS = 3
 
 
 class TimedRun(Struct, frozen=True, kw_only=True):
-    """Raw steps, and what the trial's own processes `used` while they ran."""
+    """Raw step times, and the resources that the trial's processes `used` meanwhile."""
 
     warmup_seconds: list[float]
     step_seconds: list[float]
@@ -264,8 +264,8 @@ class TimedRun(Struct, frozen=True, kw_only=True):
 def timed_run(
     trial: Trial, job: Mapping[str, Any], runner: StepRunner, batches: Iterator[Any], gpu: str | None = None
 ) -> TimedRun:
-    """Drains prepared batches, warms up, then times steps (`timed_steps`); `gpu` is a UUID."""
-    # An idle GPU has low clocks: it works before they are read.
+    """Consume prefetched batches, warm up, then time steps (`timed_steps`); `gpu` is a UUID."""
+    # An idle GPU has low clocks, so it computes before they are read.
     taken = warm_up(runner, batches, WARMING_STEPS) if gpu else 0
     state = machine_state(job["cpus"])
     # Batches made while nothing consumed them would make the first steps look fast.
@@ -275,10 +275,10 @@ def timed_run(
         while time.perf_counter() < end:
             taken += warm_up(runner, batches, 1)
     plan, first_minute = trial.plan, list[float]()
-    if seconds := plan.get("warmup_seconds", 0.0):  # steps that bring a GPU to the clocks which it sustains
+    if seconds := plan.get("warmup_seconds", 0.0):  # steps until a GPU has the clocks that it sustains
         warming = TimeBox(seconds=seconds, min_steps=1, max_seconds=seconds)
         first_minute = timed_steps(runner, batches, warming)
-        # It ended with an empty queue; what counts begins with a full one.
+        # That ended with an empty queue; the steps that count begin with a full one.
         warm_up(runner, batches, QUEUE_DEPTH)
     box = TimeBox(
         seconds=plan["measure_seconds"],
@@ -300,16 +300,16 @@ def watched_run(
     first_minute: list[float],
     timed: Callable[[], list[float]],
 ) -> TimedRun:
-    """The steps that count, and what was used meanwhile; `state` is that of the machine before."""
+    """The steps that count, and the resources used meanwhile; `state` is the machine's before them."""
     siblings = sibling_cpus(job["cpus"])
     before, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"])
-    beside = busy_seconds(siblings)
+    sibling_busy = busy_seconds(siblings)
     with GpuSampler(gpu_uuid) as sampler:
         start = time.perf_counter()
         steps = timed()
         wall_seconds = time.perf_counter() - start
     used, busy = read_usage(job["usage_source"]).since(before), busy_seconds(job["cpus"]) - busy
-    beside = busy_seconds(siblings) - beside
+    sibling_busy = busy_seconds(siblings) - sibling_busy
     machine = changes(state, machine_state(job["cpus"]), len(job["cpus"]))
     warmup = count_warmup_steps(steps, trial.loader_period)
     pace = sustained_rate(steps, trial.samples_per_step, first_minute)
@@ -319,23 +319,23 @@ def watched_run(
         wall_seconds=wall_seconds,
         used=used,
         busy_seconds=busy,
-        sibling_seconds=beside,
+        sibling_seconds=sibling_busy,
         machine=machine | sampler.environment | ({"pace": pace} if pace else {}),
     )
 
 
 def prepared_ahead(trial: Trial) -> int:
-    """Batches that loader processes hold ready."""
+    """The number of batches that loader processes prefetch."""
     return int(trial.plan.get("loader_workers", 0) * trial.plan.get("prefetch_factor", 0))
 
 
 def settles(trial: Trial) -> bool:
-    """Whether the page cache must settle first, where memory cannot hold the data set."""
+    """Whether the page cache must settle first, since memory cannot hold the data set."""
     return trial.cache is not CacheState.COLD and trial.overflows_memory
 
 
 def most_steps(trial: Trial, outside: int) -> float:
-    """Most steps of a cold trial, one epoch; `outside` counts batches drained and prepared."""
+    """Most steps that may count: one epoch if cold, without `outside` (batches consumed or prefetched)."""
     if trial.cache is CacheState.WARM:
         return math.inf
     batches = trial.workload.dataset.samples // (trial.processes * trial.workload.batch_size)
