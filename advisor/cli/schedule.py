@@ -188,7 +188,7 @@ def show(name: str, most: int, output: str) -> None:
     with closing(ScheduleBook(reading=True)) as book:
         kept = book.named(name)
         status = schedules.status_of(book, kept, now)
-        runs = book.runs.of(kept.number, most)
+        runs = book.runs.latest(kept.number, most)
     print_answer(output, schedules.one_document(status, runs, now), lambda: schedule_text(status, runs))
 
 

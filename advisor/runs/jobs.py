@@ -43,9 +43,9 @@ from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import Owner, this_process
 from advisor.sweeps.watching.shared import look_at
 
-ONE, LIST, TRIALS = "advisor.sweep-job/1", "advisor.sweep-jobs/1", "advisor.sweep-list/1"
+JOB_SCHEMA, JOBS_SCHEMA, TRIALS_SCHEMA = "advisor.sweep-job/1", "advisor.sweep-jobs/1", "advisor.sweep-list/1"
 ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")
-KEPT = 50
+MOST_KEPT = 50
 # A started process takes its run within this time even on a busy machine; a later one gives up.
 STARTING_SECONDS = 120.0
 # Each has a separate budget; this limit stops a client that starts sweeps in a loop.
@@ -64,7 +64,7 @@ class SweepState(StrEnum):
     LOST = "lost"
 
 
-OPEN = (SweepState.STARTING, SweepState.RUNNING, SweepState.STOPPING)
+ACTIVE = (SweepState.STARTING, SweepState.RUNNING, SweepState.STOPPING)
 
 
 class OtherSweep(UsageError):
@@ -126,7 +126,7 @@ def start_sweep(
     }
 
     def refuse(open_runs: Sequence[Run]) -> None:
-        running = [run for run in open_runs if run.place == here.place and sweep_state(run, now) in OPEN]
+        running = [run for run in open_runs if run.place == here.place and sweep_state(run, now) in ACTIVE]
         _refuse_conflict(requested, running)
 
     run = book.runs.start(sweep_id, request, here, now=now, log=str(folder / "talk.log"), refuse=refuse)
@@ -147,8 +147,8 @@ def start_sweep(
 
 
 def _forget_oldest(book: ScheduleBook, now: float) -> None:
-    """Delete rows and folders of ended sweeps, except the `KEPT` latest."""
-    old = [sweep for sweep in started_sweeps(book) if sweep_state(sweep, now) not in OPEN][KEPT:]
+    """Delete rows and folders of ended sweeps, except the `MOST_KEPT` latest."""
+    old = [sweep for sweep in started_sweeps(book) if sweep_state(sweep, now) not in ACTIVE][MOST_KEPT:]
     if old:
         book.runs.forget([sweep.number for sweep in old])
     for sweep in old:
@@ -234,10 +234,10 @@ def sweep_document(sweep: Run) -> dict[str, Any]:
             )
         )
     return {
-        "schema": ONE,
+        "schema": JOB_SCHEMA,
         "id": sweep.sweep_id,
         "state": state.value,
-        "runs": state in OPEN,
+        "runs": state in ACTIVE,
         "on": request["on"],
         "asked": request["fields"],
         "max_minutes": request["max_minutes"],
@@ -265,7 +265,7 @@ def trials_document(sweep: Run, store: SqlStore, allowed: Allowed) -> dict[str, 
     """The trials with state and rate, as in `advisor sweep list -o json`."""
     trials = trials_of(sweep, allowed) or ()
     rows, _ = shown_rows(store, trials)
-    return {"schema": TRIALS, "trials": trial_documents(trials, rows)}
+    return {"schema": TRIALS_SCHEMA, "trials": trial_documents(trials, rows)}
 
 
 def list_document(sweeps: Sequence[Run], store: SqlStore) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def list_document(sweeps: Sequence[Run], store: SqlStore) -> dict[str, Any]:
     documents = [sweep_document(sweep) for sweep in sweeps]
     running = [document["id"] for document in documents if document["runs"]]
     status = snapshot_document(look_at(store))
-    return {"schema": LIST, "sweeps": documents, "running": running, "status": status}
+    return {"schema": JOBS_SCHEMA, "sweeps": documents, "running": running, "status": status}
 
 
 def trials_of(sweep: Run, allowed: Allowed) -> tuple[Trial, ...] | None:

@@ -50,7 +50,7 @@ class Status(Struct, frozen=True):
 
 def status_of(book: ScheduleBook, schedule: Schedule, now: float) -> Status:
     """The status of a schedule at the time `now` (seconds since 1970)."""
-    moment, latest = datetime.fromtimestamp(now, UTC), book.runs.of(schedule.number)
+    moment, latest = datetime.fromtimestamp(now, UTC), book.runs.latest(schedule.number)
     return Status(
         schedule=schedule,
         next_due=CronLine(schedule.cron, schedule.timezone).after(moment),
@@ -316,7 +316,7 @@ def reason_unpaid(book: ScheduleBook, schedule: Schedule, due_at: float) -> str:
     if left <= 0:
         return f"the budget of {budget} is spent"
     if most is None:  # no limit: assume the dearest of its latest runs
-        most = max((run.cost_usd or 0.0 for run in book.runs.of(schedule.number)), default=0.0)
+        most = max((run.cost_usd or 0.0 for run in book.runs.latest(schedule.number)), default=0.0)
     if most <= left:
         return ""
     return f"it may cost {format_usd(most)}, and of the {budget} only {format_usd(left)} are left"

@@ -72,8 +72,8 @@ class ScheduleDetails(Question):
     runs: int = ask("How many of its latest runs.", Number(whole=True, client_most=_MOST_ROWS), default=10)
 
 
-LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
-CHECK = "advisor.measurements-check/1"
+LIST_SCHEMA, IMPORT_SCHEMA = "advisor.measurements/1", "advisor.measurements-import/1"
+CHECK_SCHEMA = "advisor.measurements-check/1"
 _PERCENTILES = (5, 25, 50, 75, 95)
 
 
@@ -84,13 +84,13 @@ def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
         spreads = map(spread_document, stored.measurements)
         rows = [{**row, "spread": each} for row, each in zip(rows, spreads, strict=True)]
     damaged = [{"trial_id": row.trial_id, "reason": row.reason} for row in stored.damaged]
-    return {"schema": LIST, "measurements": rows, "damaged": damaged}
+    return {"schema": LIST_SCHEMA, "measurements": rows, "damaged": damaged}
 
 
 def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
     """`advisor.measurements-import/1`: how many rows were stored, and each refused line."""
     return {
-        "schema": IMPORT,
+        "schema": IMPORT_SCHEMA,
         "added": done.added,
         "replaced": done.replaced,
         "known": len(read.measurements) - done.added - done.replaced,
@@ -118,7 +118,7 @@ def exported(pages: Iterable[Stored], form: str) -> Iterator[str]:
 def check_document(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -> dict[str, Any]:
     """`advisor.measurements-check/1`: all measurements with their issues, unrounded."""
     return {
-        "schema": CHECK,
+        "schema": CHECK_SCHEMA,
         "measurements": len(checked),
         "weak": sum(bool(issues) for _, issues in checked),
         "checked": [_checked(row, issues) for row, issues in checked],

@@ -178,7 +178,7 @@ class Runs:
         """All started sweeps, latest first."""
         return self._runs(_query(ROWS.c.sweep_id.is_not(None)).order_by(ROWS.c.number.desc()))
 
-    def of(self, schedule: int, most: int = 20) -> list[Run]:
+    def latest(self, schedule: int, most: int = 20) -> list[Run]:
         """The `most` latest runs of a schedule, latest first."""
         query = _query(ROWS.c.schedule == schedule).order_by(ROWS.c.due_at.desc())
         return self._runs(query.limit(most))

@@ -32,7 +32,7 @@ from advisor.infra.aws.regions import InstanceRequirements, Subnet
 _CHECK = "data"
 
 
-def guest_reads(aws: Aws, region: str, profile: str, address: str) -> Finding:
+def data_finding(aws: Aws, region: str, profile: str, address: str) -> Finding:
     """Whether the profile's role may read `s3://bucket/prefix`, by IAM's simulation. If that is not possible,
     the launch goes on: a guest that is refused reports it."""
     if not profile:
@@ -160,7 +160,7 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
     return good("profile", name)
 
 
-def lists(aws: Aws, region: str) -> Finding:
+def listing_finding(aws: Aws, region: str) -> Finding:
     """Whether all kinds of resources can be listed, since only listed ones can be ended."""
     for kind in KINDS:
         try:
@@ -315,7 +315,7 @@ class Preflight(Struct, frozen=True, kw_only=True):
     options: tuple[LaunchOption, ...]
 
 
-def look(aws: Aws, names: Sequence[str], wish: InstanceRequirements, sweep: Sweep) -> Preflight:
+def preflight_of(aws: Aws, names: Sequence[str], wish: InstanceRequirements, sweep: Sweep) -> Preflight:
     """Check the account and the regions, of which the first is the requested one. A problem in a further
     region only excludes that region."""
     caller, who = credentials(aws, names[0])
@@ -363,7 +363,7 @@ def _region(
     return Region(name=name, image=image, network=own[0].network), result, facts
 
 
-def allowed(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
+def launch_findings(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
     """Whether the first launch option may be launched and ended, by EC2's `DryRun`."""
     if not preflight.options:
         return []
@@ -376,11 +376,11 @@ def allowed(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Fin
         network=region.network,
         expires_at=aws.clock.now(),
     )
-    looks = lists(aws, option.region)
-    return [looks, *permissions(aws, order, preflight.caller)]
+    listing = listing_finding(aws, option.region)
+    return [listing, *permissions(aws, order, preflight.caller)]
 
 
-def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
+def bucket_region(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
     """The region of the bucket for job and measurements (empty without one), and its finding."""
     if not name:
         return "", missing(

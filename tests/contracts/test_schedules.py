@@ -212,7 +212,7 @@ class TestSchedules:
         due = [NOW + HOUR * n for n in range(1, 6)]
         rows = [NewRun(entry, RunState.SKIPPED, "why") for entry in due]
         book.runs.claim(kept.number, due[-1], rows)
-        assert [run.due_at for run in book.runs.of(kept.number, 2)] == [due[4], due[3]]
+        assert [run.due_at for run in book.runs.latest(kept.number, 2)] == [due[4], due[3]]
         assert [run.due_at for run in book.runs.between(kept.number, due[1], due[3])] == due[1:3]
 
 

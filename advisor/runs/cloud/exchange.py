@@ -23,7 +23,7 @@ from advisor.infra.aws.guest.job import BEFORE_EXPIRY, STATES_FOLDER
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.launch_options import LEAST, LaunchedMachine, checked_sweep_id
 from advisor.infra.aws.machines import console_output, enabled_regions, instances_of
-from advisor.infra.aws.preflight import bucket as looked_at
+from advisor.infra.aws.preflight import bucket_region
 from advisor.infra.aws.reap import BILLING_MINUTE
 from advisor.infra.aws.tags import time_from, time_text
 from advisor.sweeps.formats import read_line, to_jsonl
@@ -64,7 +64,7 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     """The logs of a sweep's instances in the bucket, then the consoles of instances without one; `DataError`
     if there is nothing."""
     prefix = f"sweeps/{checked_sweep_id(sweep_id)}"
-    home, finding = looked_at(aws, "us-east-1", bucket)
+    home, finding = bucket_region(aws, "us-east-1", bucket)
     if not finding.ok:
         raise DataError(finding.text, hint=finding.mend)
     objects = ResultBucket(aws, home, bucket, prefix)

@@ -17,7 +17,7 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Finding
 from advisor.infra.aws.guest.job import SWEEP_RUN
 from advisor.infra.aws.launch_options import LaunchOption, Sweep, Volume, checked_sweep_id, sweep_id_of
-from advisor.infra.aws.preflight import Preflight, allowed, bucket, guest_reads, look
+from advisor.infra.aws.preflight import Preflight, bucket_region, data_finding, launch_findings, preflight_of
 from advisor.infra.aws.reap import refuse_too_small, usd_per_hour
 from advisor.infra.aws.regions import InstanceRequirements, PriceOf
 from advisor.infra.live.aws import on_demand
@@ -119,7 +119,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         subnet=options.subnet,
         image=options.image,
     )
-    preflight = look(aws, regions_of(catalog, options), wish, sweep)
+    preflight = preflight_of(aws, regions_of(catalog, options), wish, sweep)
     roots = (region.image.root_gib for region in preflight.regions)
     sweep = replace(sweep, root_gib=max((sweep.root_gib, *roots)))  # an image may need a larger disk
     home, findings = _checked(options, aws, preflight, sweep)
@@ -146,10 +146,10 @@ def _checked(
     """The bucket's region (empty without a bucket), and the findings of all checks."""
     if not preflight.caller:
         return "", preflight.findings
-    home, about = bucket(aws, options.region, options.bucket)
-    findings = [*preflight.findings, *allowed(aws, preflight, sweep, options.instance), about]
+    home, about = bucket_region(aws, options.region, options.bucket)
+    findings = [*preflight.findings, *launch_findings(aws, preflight, sweep, options.instance), about]
     if options.data:
-        findings.append(guest_reads(aws, options.region, options.profile, options.data))
+        findings.append(data_finding(aws, options.region, options.profile, options.data))
     return home, tuple(findings)
 
 

@@ -129,7 +129,7 @@ def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
     now = time.time()
     schedule = book.named(name)
     standing = schedules.status_of(book, schedule, now)
-    document = schedules.one_document(standing, book.runs.of(schedule.number, runs), now)
+    document = schedules.one_document(standing, book.runs.latest(schedule.number, runs), now)
     shown: dict[str, Any] = without_folders(document)
     return shown
 

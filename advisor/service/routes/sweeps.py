@@ -196,7 +196,7 @@ async def followed(
     while True:
         # Looked at before the log: what it wrote before its end is read after that.
         sweep = await run_in_threadpool(_now, sweep, settings)
-        over = jobs.sweep_state(sweep, time.time()) not in jobs.OPEN
+        over = jobs.sweep_state(sweep, time.time()) not in jobs.ACTIVE
         events = await run_in_threadpool(log.look)
         for event in events:
             yield ServerSentEvent(id=event.id, event=event.name, data=without_folders(event.facts))

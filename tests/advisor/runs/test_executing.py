@@ -237,7 +237,7 @@ def test_the_leader_of_two_daemons_is_killed_again_and_again_and_each_job_runs_o
             leads[0].kill()
             leads[0].wait()
             both[both.index(leads[0])] = daemon(url, tmp_path)
-        while len(runs := [run for job in book.all() for run in book.runs.of(job.number)]) < 4 or any(
+        while len(runs := [run for job in book.all() for run in book.runs.latest(job.number)]) < 4 or any(
             run.state in (RunState.DUE, RunState.RUNNING) for run in runs
         ):
             time.sleep(0.2)

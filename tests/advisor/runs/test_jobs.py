@@ -101,7 +101,7 @@ def test_what_is_no_id_is_no_sweep(book, name):
 
 
 def test_the_latest_come_first_and_the_oldest_that_ended_are_forgotten(book, monkeypatch):
-    monkeypatch.setattr(jobs, "KEPT", 1)
+    monkeypatch.setattr(jobs, "MOST_KEPT", 1)
     sweeps = []
     for _ in range(4):
         item = start_sweep(book, sweep(), {})

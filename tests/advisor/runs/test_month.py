@@ -199,7 +199,7 @@ def test_a_month_with_both_clock_changes_loses_nothing_and_repeats_nothing(world
     live_through(world, random, kill)
     assert max(Counter(world.executed).values()) == 1
     for job in world.book.all():
-        runs = world.book.runs.of(job.number, 10_000)
+        runs = world.book.runs.latest(job.number, 10_000)
         assert sorted(run.due_at for run in runs) == due_times(job.name)
         assert {run.state for run in runs} == {RunState.DONE}
         assert {run.attempts for run in runs} == {1}
@@ -215,7 +215,7 @@ def test_a_run_whose_process_is_killed_is_gone_on_with_and_ends_once(world, rand
                 process.kill()
                 ended += 1
     assert ended > 3
-    runs = world.book.runs.of(1, 100)
+    runs = world.book.runs.latest(1, 100)
     assert len(runs) == 24
     assert {run.state for run in runs} <= {RunState.DONE, RunState.FAILED, RunState.SKIPPED}
     assert sum(run.attempts for run in runs) == len(world.executed)
@@ -231,7 +231,7 @@ def go_on(world, daemon, *steps):
 
 
 def only_runs(world):
-    return [(run.state, run.note) for run in reversed(world.book.runs.of(1, 100))]
+    return [(run.state, run.note) for run in reversed(world.book.runs.latest(1, 100))]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_what_was_missed_runs_once_or_is_skipped_and_both_is_told(world, misfire
     ((result, note),) = only_runs(world)
     assert result is state
     assert re.search(words, note)
-    assert world.book.runs.of(1)[0].due_at == world.now - 21 * HOUR
+    assert world.book.runs.latest(1)[0].due_at == world.now - 21 * HOUR
     assert any("daily: the run of" in line for line in world.said)
 
 
@@ -306,7 +306,7 @@ def test_a_clock_that_is_set_back_repeats_nothing(world):
     world.add("hourly", "0 * * * *")
     steps = 30 * [10 * MINUTE]
     go_on(world, world.daemon(), *steps, -3 * HOUR, *steps)
-    due = [run.due_at for run in world.book.runs.of(1, 100)]
+    due = [run.due_at for run in world.book.runs.latest(1, 100)]
     assert len(due) == len(set(due)) == len(world.executed) == 7
 
 
@@ -319,7 +319,7 @@ def test_a_second_daemon_waits_and_goes_on_when_the_first_has_ended(world):
     first.leave()
     world.now += HOUR
     assert second.tick() is True
-    assert [run.state for run in world.book.runs.of(1)] == [RunState.DUE]
+    assert [run.state for run in world.book.runs.latest(1)] == [RunState.DUE]
 
 
 def test_a_daemon_whose_lock_was_lost_takes_it_again_or_leaves_the_rest_to_another(world):

@@ -9,7 +9,7 @@ from advisor.domain import Market
 from advisor.infra.aws import tags
 from advisor.infra.aws.guest.job import Job
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, Sweep, Volume
-from advisor.infra.aws.preflight import Preflight, look
+from advisor.infra.aws.preflight import Preflight, preflight_of
 from advisor.infra.aws.reap import Outcome, Why
 from advisor.infra.aws.regions import InstanceRequirements
 from tests.infra.aws.bed import Bed
@@ -43,7 +43,7 @@ def a_wish(*types: str, markets: Sequence[Market] = BOTH, **changes: Any) -> Ins
 
 def looked(bed: Bed, *types: str, regions: Sequence[str] = ("us-east-1",), **wish: Any) -> Preflight:
     """What a launch finds in the account of the bed."""
-    return look(bed.aws(), regions, a_wish(*types, **wish), a_sweep())
+    return preflight_of(bed.aws(), regions, a_wish(*types, **wish), a_sweep())
 
 
 def a_slot(result: Preflight, **sweep: Any) -> Slot:

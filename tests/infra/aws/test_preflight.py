@@ -8,7 +8,14 @@ import pytest
 from advisor.domain import Market
 from advisor.errors import CloudError
 from advisor.infra.aws.errors import Finding, refuse_missing
-from advisor.infra.aws.preflight import allowed, bucket, guest_reads, leads_out, principal_of, reading_policy
+from advisor.infra.aws.preflight import (
+    bucket_region,
+    data_finding,
+    launch_findings,
+    leads_out,
+    principal_of,
+    reading_policy,
+)
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked
 from tests.infra.aws.iam import Ask, allows
@@ -27,7 +34,7 @@ HELD = {
 
 def findings(bed: Bed, **wish: Any) -> list[Finding]:
     result = looked(bed, **wish)
-    return [*result.findings, *allowed(bed.aws(), result, a_sweep(), "g4dn.xlarge")]
+    return [*result.findings, *launch_findings(bed.aws(), result, a_sweep(), "g4dn.xlarge")]
 
 
 def missing(bed: Bed, **wish: Any) -> dict[str, Finding]:
@@ -79,7 +86,7 @@ def test_a_launch_that_ec2_would_refuse_is_told_before(bed: Bed) -> None:
     """An instance profile that is not there, when it may not be looked at."""
     result = looked(bed)
     bed.faulty.plan = always("RunInstances", "InvalidParameterValue")
-    expected = {entry.check: entry for entry in allowed(bed.aws(), result, a_sweep(), "g4dn.xlarge")}
+    expected = {entry.check: entry for entry in launch_findings(bed.aws(), result, a_sweep(), "g4dn.xlarge")}
     assert not expected["dry run"].ok
     assert "InvalidParameterValue" in expected["dry run"].text
 
@@ -180,7 +187,7 @@ def test_an_old_bucket_of_ireland_tells_a_continent() -> None:
             request.append(region)
             return {"LocationConstraint": "EU"} if operation == "get_bucket_location" else {}
 
-    home, result = bucket(Answers(), "us-east-1", "old")  # type: ignore[arg-type]
+    home, result = bucket_region(Answers(), "us-east-1", "old")  # type: ignore[arg-type]
     assert (home, result.ok) == ("eu-west-1", True)
     assert set(request) == {"us-east-1", "eu-west-1"}
 
@@ -238,15 +245,15 @@ def test_the_instances_role_must_read_the_data_of_a_sweep_and_the_mending_policy
     for operation in ("create_instance_profile", "add_role_to_instance_profile"):
         named = {"RoleName": role} if operation.startswith("add") else {}
         aws.ask("us-east-1", operation, service="iam", InstanceProfileName=role, **named)
-    assert guest_reads(aws, "us-east-1", role, "s3://photos/train").ok
+    assert data_finding(aws, "us-east-1", role, "s3://photos/train").ok
     bed.ways.denied = {"ListBucket"}
-    denied = guest_reads(aws, "us-east-1", role, "s3://photos/train")
+    denied = data_finding(aws, "us-east-1", role, "s3://photos/train")
     assert denied.stops
     assert "may not s3:ListBucket at" in denied.text
     assert f"put-role-policy --role-name {role}" in denied.mend
     bed.ways.denied = {"SimulatePrincipalPolicy"}
-    assert not guest_reads(aws, "us-east-1", role, "s3://photos/train").stops
-    assert guest_reads(aws, "us-east-1", "", "s3://photos/train").stops
+    assert not data_finding(aws, "us-east-1", role, "s3://photos/train").stops
+    assert data_finding(aws, "us-east-1", "", "s3://photos/train").stops
     policy = reading_policy("s3://photos/train/", partition="aws")
     beneath = {"s3:prefix": "train"}
     assert allows(policy, Ask("s3:ListBucket", "arn:aws:s3:::photos", beneath))
