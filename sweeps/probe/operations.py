@@ -74,7 +74,7 @@ def built(name: str, sizes: Sizes, accelerator: probing.Device, batch: int, dtyp
         module = torch.nn.Conv2d(into, out, kernel, padding=kernel // 2, groups=groups, bias=False)
         products, text = out * side**2 * (into // groups) * kernel**2, f"{{}} -> {out} channels"
     module = module.to(accelerator.kind)
-    # An LSTM returns the output sequence and the last states, which are part of it.
+    # An LSTM also returns its last states, which are part of the output sequence.
     calls = {"lstm": lambda x: module(x)[0], "elementwise": lambda a, b: module(a + b)}
     return Layer(
         call=calls.get(name, module),

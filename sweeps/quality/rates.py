@@ -101,7 +101,7 @@ def _change_index(values: Sequence[float], tolerated: float) -> int | None:
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """Standard deviation of the later half, or that from neighbours' differences, which ignores a drift."""
+    """Standard deviation of the later half, or that of neighbours' differences if smaller: drift shows."""
     later = values[len(values) // 2 :]
     middle = statistics.median(later)
     around = _SIGMA_OF_MAD * statistics.median(abs(value - middle) for value in later)

@@ -222,7 +222,7 @@ class Removed(Struct, frozen=True):
 
 
 def owner_is_me(tag: OwnerTag) -> bool:
-    """Whether this process, or one that works for it, is the owner."""
+    """Whether the owner is this process, or the one that it works for."""
     return tag == own_tag()
 
 
@@ -265,8 +265,8 @@ def clean_up() -> int:
 
 
 def give_back_own() -> int:
-    """Remove everything that this process owns and no longer uses, for instance after an interrupt; returns
-    the number."""
+    """Remove everything that this process owns, for instance after an interrupt; returns the number. Nothing
+    of that may still be in use."""
     return len(remove(find_orphans(owner_is_me)).gone)
 
 

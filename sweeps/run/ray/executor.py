@@ -45,7 +45,7 @@ from advisor.sweeps.trial.placement import read_node
 from advisor.sweeps.trial.trial_process import LONGEST_PAUSES, REPEATS_WHEN_SPOILED, WAIT, timeout_of
 
 LOST_RUNS = 2  # how often a trial of a lost node is measured again
-# A node replaces an evicted spot node in minutes, but has to install the advisor first.
+# An evicted spot node is replaced in minutes, but the new one first installs the advisor.
 NODE_PATIENCE_SECONDS = 1800.0
 _WAIT_SECONDS = 1.0
 # Trials submitted in addition to those that run, so that nodes always have work and the autoscaler sees the
