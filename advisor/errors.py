@@ -188,6 +188,7 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
         ("inference", "training"),
     ),
     **dict.fromkeys((("precision", name) for name in ("q4_k_m", "gptq", "4bit")), ("int4-awq",)),
+    ("export", "k8s"): ("kubernetes",),
 }
 
 

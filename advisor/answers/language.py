@@ -45,6 +45,7 @@ from advisor.questions.settled import (
     instance_named,
     kv_precision_for,
     language_model_of,
+    owner_notes,
     settled_serving,
     settled_tuning,
     traffic_notes,
@@ -142,6 +143,7 @@ def _prepared(catalog: Catalog, question: ServingQuestion | TuningQuestion) -> _
         finetuning_document,
         tuning_prediction_document,
         tuning.described,
+        notes=tuple(owner_notes(question)),
     )
 
 
@@ -177,6 +179,7 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
         serving_prediction_document,
         serving.described,
         notes=(
+            *owner_notes(question),
             *traffic_notes(question, model),
             *_missing_checkpoint_notes(question),
             *(why for anchor in anchors for why in anchor.refused),
@@ -279,6 +282,35 @@ def _predicted(prepared: _Prepared, name: str) -> Any:
 
 
 def compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning) -> Answer:
+    """The instances of the question beside its baseline; one table a language model, of names with commas."""
+    names = dict.fromkeys(name for name in map(str.strip, question.model.split(",")) if name)
+    if len(names) < 2:
+        return _compared(catalog, question)
+    answers = [_compared(catalog, question.replace(model=name)) for name in names]
+
+    def document() -> dict[str, Any]:
+        each = [answer.message_document() for answer in answers]
+        models = [own["request"] for own in each]
+        of_all = {
+            part: [
+                {"model": of["model"], **row}
+                for of, own in zip(models, each, strict=True)
+                for row in own[part]
+            ]
+            for part in ("rows", "cannot")
+        }
+        return {**each[0], "requests": models, **of_all}
+
+    return Answer(
+        result=[answer.result for answer in answers],
+        message_document=document,
+        text=lambda: "\n\n".join(answer.text() for answer in answers),
+        notes=[note for answer in answers for note in answer.notes],
+        columns={"model": "model", **answers[0].columns},
+    )
+
+
+def _compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning) -> Answer:
     """The instances of the question in its order, then its baseline if that is another one."""
     prepared = _prepared(catalog, question)
     first = question.baseline or question.instance[0]

@@ -49,7 +49,7 @@ def predict(question: AnyPredict, sources: Sources, output: str) -> None:
 
 
 class ComparingCommand(SectionedCommand):
-    """It takes several networks, too."""
+    """It takes several networks or language models, too."""
 
     lists = (*SectionedCommand.lists, "model")
 
@@ -61,7 +61,7 @@ class ComparingCommand(SectionedCommand):
 def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     """Compare instances, or GPUs by themselves, against a baseline.
 
-    --model takes several networks, with commas. A dash means that no batch certainly fits.
+    --model takes several, with commas. A dash means that no batch certainly fits.
 
     \b
     advisor compare --task training --model resnet50 --instance g4dn.xlarge --instance g5.xlarge

@@ -160,7 +160,9 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 _BUDGET = "--max-cost limits the cost of a run, --max-price that of an hour"
 _RATE = "--target-requests-per-s of a language model, --target-throughput of a network"
 _LIMITS = "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-hours --max-price"
+_PERCENTILES = "a limit names its percentile: --max-ttft-ms p99:1000"
 _NETWORKS = "a sweep takes several: --networks googlenet,resnet50"
+_ASKING = ("recommend", "report", "predict", "compare")
 _ELSEWHERE = {
     ("recommend", "--instance"): "it searches every type; for one: `advisor predict --instance NAME`",
     ("plan", "--on"): "it plans for this machine; for AWS: `advisor sweep run .. --on aws --dry-run`",
@@ -170,7 +172,11 @@ _ELSEWHERE = {
     **dict.fromkeys(
         product(("recommend", "report"), ("--deadline", "--max-time")), "--max-hours limits a run"
     ),
-    **dict.fromkeys(product(("recommend", "report", "predict", "compare"), ("--rps", "--qps")), _RATE),
+    **dict.fromkeys(product(_ASKING, ("--rps", "--qps")), _RATE),
+    **dict.fromkeys(product(_ASKING, ("--latency-percentile", "--percentile")), _PERCENTILES),
+    **dict.fromkeys(
+        product(_ASKING, ("--gpu-count", "--gpus", "--num-gpus")), "--max-gpus limits the GPUs of an instance"
+    ),
     **dict.fromkeys(
         product(("compare", "predict"), _LIMITS.split()),
         "it shows what is reached; `advisor recommend` holds instances to limits",

@@ -6,26 +6,23 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import date
 from itertools import pairwise
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from advisor.catalog import load_catalog
-from advisor.catalog.match import OfferQuery
-from advisor.domain import Market
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import Choice, Kind
 from advisor.questions.listings import Sources
 from advisor.questions.question import ByTask, Field, Kinds, Question, tasks_of
 from advisor.questions.reading import from_fields
+from advisor.questions.settled import types_with
 from advisor.questions.values import parse_gpus
 
 if TYPE_CHECKING:
@@ -98,7 +95,10 @@ class TaskFieldType(FieldType):
             refusal = self.kinds.refusal(self.field)
             if self.field == "gpu" and "instance" in kind.fields:
                 several = kind.fields["instance"].kind.repeats
-                refusal.hint = _types_with(value, 3 if several else 1) or refusal.hint
+                if names := types_with(load_catalog(), parse_gpus(value), 3 if several else 1):
+                    option = FieldName("instance")
+                    hint = "name what has it: {instance} {names}"
+                    refusal.hint = Message(hint, instance=option, names=",".join(names))
             raise refusal
         try:
             return kind.fields[self.field].kind.from_text(value, self.field)
@@ -131,24 +131,6 @@ class FieldOption(click.Option):
         """Headings, each with what stands under it."""
         records = [(option.section, option.get_help_record(ctx)) for option in self.by_task or [self]]
         return list(dict.fromkeys(records))
-
-
-def _types_with(text: str, count: int) -> Message | None:
-    """A hint that names the cheapest types with these GPUs, the first of each GPU before its next ones."""
-    gpus = parse_gpus(text)
-    query = OfferQuery(
-        cloud="aws", region="us-east-1", market=Market.ON_DEMAND, accelerated=True, **gpus.attributes()
-    )
-    offers, _ = load_catalog().cheapest(query, 1000)
-    seen, ranked = Counter[str](), list[tuple[int, str]]()
-    for sold in (offer.instance for offer in offers if offer.instance.gpu_fraction == 1):
-        seen[str(sold.gpu_name)] += 1
-        ranked.append((seen[str(sold.gpu_name)], sold.name))
-    names = [name for _, name in sorted(ranked, key=itemgetter(0))[:count]]
-    if not names:
-        return None
-    option = FieldName("instance")
-    return Message("name what has it: {instance} {names}", instance=option, names=",".join(names))
 
 
 def known_names(field: str) -> Iterable[str]:

@@ -340,6 +340,8 @@ class Number(Kind):
     def from_text(self, text: str, field: str) -> float:
         if self.metavar == "RATE":
             text = re.sub(r"(?<=[\dkM]) ?/ ?s(ec)?$", "", text.strip())
+        if self.metavar == "USD":
+            text = re.sub(r"^\$ ?(?=[\d.,]+$)", "", text.strip())
         try:
             return self._checked(text, field, self.most)
         except UsageError as error:
@@ -446,11 +448,14 @@ class Latency(Number):
         if not (tail := self._TAIL.fullmatch(str(value).strip())):
             if ":" in str(value):
                 known = " or ".join(f"p{percentile}:2000" for percentile in PERCENTILES)
+                meant = f"p{str(value).strip()}"
                 raise UsageError(
                     Message(
                         "{field} takes one limit: of the mean or a known percentile", field=FieldName(field)
                     ),
-                    hint=Message("write it like 2000, or {known}", known=known),
+                    hint=Message("did you mean {names}?", names=meant)
+                    if self._TAIL.fullmatch(meant)
+                    else Message("write it like 2000, or {known}", known=known),
                     field=field,
                 )
             return super()._checked(value, field, most)

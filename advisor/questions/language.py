@@ -202,7 +202,12 @@ class LanguageQuestion(spec.SpecQuestion):
         named = getattr(self, "instance", "")
         if named is None:
             raise wrong("instance", "name an {field} (g5.xlarge)")
-        if isinstance(named, tuple) and len({*named, getattr(self, "baseline", None)} - {None}) < 2:
+        if not isinstance(named, tuple):
+            if "," in self.model:
+                raise wrong(
+                    "model", "{field} is one language model here", hint="`advisor compare` takes several"
+                )
+        elif len({*named, getattr(self, "baseline", None)} - {None}) < 2:
             raise wrong("instance", "name what to compare", hint="give {field} two or more types")
 
     @property

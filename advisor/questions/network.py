@@ -277,7 +277,11 @@ class NetworkQuestion(spec.SpecQuestion):
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.samples is not None:
-            raise wrong("samples", "{epochs} and {field} both say how long a run is", hint="give one of them")
+            raise wrong(
+                "samples",
+                "{epochs} and {field} both say how long a run is",
+                hint="give one of them; the size of a data set is {dataset_samples}",
+            )
         if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
             raise wrong("max_latency_ms", "{field} goes with {task} inference only")
 

@@ -199,7 +199,9 @@ _WAYS_OUT: Mapping[str, Message | str] = {
         tpot=FieldName("max_tpot_ms"),
     ),
     "epochs": Message(
-        "for a language model write {tokens}: tokens of the data set, times the epochs",
+        "for a network write {task} training; for a language model {tokens}: tokens of the data set, times "
+        "the epochs",
+        task=FieldName("task"),
         tokens=FieldName("tokens"),
     ),
     **dict.fromkeys(

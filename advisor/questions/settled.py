@@ -8,14 +8,18 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import structs
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
+from advisor.catalog.gpus import gpus_named
+from advisor.catalog.match import OfferQuery
 from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import DataKind, DatasetProfile, DiskChoice, Market, MemoryFormat, Precision, Task, Tf32
 from advisor.domain.words import KvPrecision, LlmEngine
@@ -218,6 +222,16 @@ def _named_checkpoint(name: str) -> LanguageModel:
     return structs.replace(model, name=checkpoint_of(name, model.name))
 
 
+def owner_notes(question: LanguageQuestion) -> Iterator[Message]:
+    """A warning that a model of an owner who is not listed is taken for the listed one of its name."""
+    from advisor.models.language.configs import bundled_language_models
+
+    models, owner = bundled_language_models(), question.model.strip().casefold().rpartition("/")[0]
+    if owner and not any(name.casefold().startswith(f"{owner}/") for name in models.names()):
+        known = models.find(question.model).name
+        yield Message("{name} is not listed: taken as {network}", name=question.model, network=known)
+
+
 def draft_of(question: ServingQuestion) -> Draft | None:
     """The speculative decoding in a question; `UsageError` for an unknown draft model."""
     from advisor.models.language.deployments import Draft
@@ -301,7 +315,38 @@ def instance_named(text: str, question: SpecQuestion, catalog: Catalog) -> str:
             cloud=question.cloud,
             hint=Message("give {cloud} {home}", cloud=FieldName("cloud"), home=home),
         )
+    if gpus_named(text, catalog.gpu_sheets) and (alike := types_with(catalog, GpuFilter((text,)), 1)):
+        raise wrong(
+            "instance",
+            "{name} is a type of {home} as well as a GPU",
+            name=name,
+            home=home,
+            hint=Message(
+                "give {cloud} any for that type, or {instance} {alike} for such a GPU on {usual}",
+                cloud=FieldName("cloud"),
+                instance=FieldName("instance"),
+                alike=alike[0],
+                usual=DEFAULT_CLOUD,
+            ),
+        )
     return name
+
+
+def types_with(catalog: Catalog, gpus: GpuFilter, count: int) -> list[str]:
+    """The cheapest types of the usual cloud with these GPUs, the first of each GPU before its next ones."""
+    query = OfferQuery(
+        cloud=DEFAULT_CLOUD,
+        region=DEFAULT_REGION[DEFAULT_CLOUD],
+        market=Market.ON_DEMAND,
+        accelerated=True,
+        **gpus.attributes(),
+    )
+    offers, _ = catalog.cheapest(query, 1000)
+    seen, ranked = Counter[str](), list[tuple[int, str]]()
+    for sold in (offer.instance for offer in offers if offer.instance.gpu_fraction == 1):
+        seen[str(sold.gpu_name)] += 1
+        ranked.append((seen[str(sold.gpu_name)], sold.name))
+    return [name for _, name in sorted(ranked, key=itemgetter(0))[:count]]
 
 
 def disk_data_of(dataset: DatasetProfile) -> DiskData:

@@ -177,7 +177,7 @@ class LanguageModels:
 
     def _key_of(self, name: str) -> str | None:
         """The name in the table, exact names first, then ever looser ones."""
-        if name in self._cells or names_a_file(name):
+        if name in self._cells or names_a_file(name) or "," in name:
             return name if name in self._cells else None
         organisation, _, own = name.rpartition("/")
         for index, key in ((self._by_name, _loose(own)), (self._by_stem, _stem(own))):

@@ -251,7 +251,8 @@ class NetworkTable:
             return None, None
         network, plain = self.find(name), name.strip().casefold()
         key = network.key
-        is_own = key.casefold() in (plain, plain.rpartition("/")[2])
+        owner, _, own = plain.rpartition("/")
+        is_own = key.casefold() in ((plain, own) if owner in LIBRARIES else (plain,))
         alike = self._by_name.get(_squeezed(key), ()) if plain == key else ()
         first = min(
             (source for entry, source in alike if _loose(entry) == _loose(name)), key=_rank, default=None
@@ -291,7 +292,7 @@ class NetworkTable:
         raise unknown_name("network", name, self.names, listed_by="advisor networks", field="model")
 
     def _place(self, name: str) -> tuple[str, str] | None:
-        if names_a_file(name):
+        if names_a_file(name) or "," in name:
             return None
         plain = name.strip().removeprefix("hf_hub:").removeprefix("hf-hub:")
         prefix, _, rest = plain.rpartition("/")

@@ -248,11 +248,16 @@ def _networks(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
 def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     question = question_of(CompareGeneration, {**words, "task": LanguageTask.GENERATION})
     document, t = ask.compare(context, question).message_document(), frame.texts
-    rows, request = document["rows"], document["request"]
+    rows, requests = document["rows"], document.get("requests") or [document["request"]]
+    models, target = (
+        [request["model"] for request in requests],
+        requests[0]["target_output_tokens_per_second"],
+    )
     times = [
         Column(t(f"lm.{name}"), f"serving.rates.{name}_seconds.median") for name in ("ttft", "tpot", "e2e")
     ]
     of_serving = [
+        *([Fact(t("field.model"), lambda row: row["model"])] if len(models) > 1 else []),
         Fact(t("compare.baseline", name=document["baseline"]), lambda row: f"{row['relative']:.2f}"),
         *(Fact(column.heading, column.value, seconds_text, min) for column in times),
         Fact(t("lm.bound"), lambda row: t(f"bind.{row['bottleneck']}")),
@@ -260,7 +265,7 @@ def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
         Fact(t("lm.formats"), lambda row: "{precision}, {kv_precision}".format(**row["serving"])),
     ]
     facts = _facts(rows, "output_tokens", "cost.usd_per_million_output_tokens.median", of_serving, t)
-    return _specs_view(rows, request["model"], facts, request["target_output_tokens_per_second"], t)
+    return _specs_view(rows, ", ".join(models), facts, target, t)
 
 
 PAGE = QuestionPage(

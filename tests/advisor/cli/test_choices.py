@@ -120,6 +120,34 @@ def test_what_cannot_run_ends_no_comparison_and_each_row_says_what_it_misses(
     assert f"\nLeft out\n- {misfit} cannot " in text
 
 
+def test_each_of_several_language_models_is_compared_by_its_own_rate(document, shown):
+    models, rest = (
+        ["Qwen/Qwen3-8B", "mistralai/Mistral-7B-v0.1"],
+        "--tokens 50M --instance p4d.24xlarge,p5.4xlarge",
+    )
+    both, *alone = (
+        f"compare --task finetuning --model {names} {rest}" for names in (",".join(models), *models)
+    )
+    answer = document(both)
+    assert_keeps(answer, "tuning-comparison")
+    rows = [
+        {"model": name, **row}
+        for name, own in zip(models, map(document, alone), strict=True)
+        for row in own["rows"]
+    ]
+    assert (answer["rows"], [each["model"] for each in answer["requests"]]) == (rows, models)
+    assert shown(*both.split()) == "\n".join(shown(*own.split()) for own in alone)
+
+
+def test_a_model_of_an_unlisted_owner_says_what_it_is_taken_for(shown):
+    for model, known in (
+        ("nonsense/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.1"),
+        ("nonsense/resnet50", "resnet50"),
+    ):
+        task = "generation --users 3" if "/" in known else "training --epochs 3"
+        assert f"taken as {known}" in shown(*f"recommend --task {task} --model {model}".split())
+
+
 @pytest.mark.parametrize(
     ("question", "said", "code"),
     [

@@ -34,6 +34,12 @@ def test_compared_instances_stand_on_one_scale(page, client):
     assert abs(widths[1] / widths[0] - ratio) < 0.02
 
 
+def test_several_language_models_stand_beside_each_other(page):
+    models = "Qwen/Qwen3-8B,mistralai/Mistral-7B-v0.1"
+    shown = page(f"/compare?task=generation&model={models}&users=4&instance=g5.xlarge,g6.xlarge").text
+    assert all(shown.count(model) > 1 for model in models.split(","))
+
+
 NETWORK, LANGUAGE_MODEL = "task=training&model=resnet50", "model=meta-llama/Llama-3.1-8B"
 
 
