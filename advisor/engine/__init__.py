@@ -1,4 +1,4 @@
-"""Question -> candidates -> predictions -> decision -> explanation, over one table."""
+"""Decides which spec answers a question: candidates -> predictions -> decision -> explanation."""
 
 from advisor.engine.assumptions import script_assumption, stack_assumption
 from advisor.engine.candidates import BATCH_SIZES

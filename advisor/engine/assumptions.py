@@ -1,4 +1,4 @@
-"""The assumptions of an answer, and its weaknesses."""
+"""Texts of the assumptions and warnings of an answer about a network."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 from advisor.units import ceil_span, format_counted
 
-# A disk that could read this much faster than it has to hides its burst from the throughput.
+# Where the rate needs less than this share of the disk's sustained rate, a burst changes nothing.
 BURST_SHOWS = 0.8
-# Images that grow by more are said to.
+# Enlarging images to more than this many times their pixels is an assumption worth a text.
 _ENLARGED = 2
-# Smaller samples are told with a fraction.
+# Sizes of samples below this are written with a fraction.
 _WHOLE_KILOBYTES = 10
 _TF32 = {
     Tf32.CONVOLUTIONS: Message("TF32 in convolutions only"),
@@ -70,15 +70,15 @@ _MEMORY_FORMATS = {
 def assumptions(
     request: NetworkQuestion, chosen: Candidate | None, *, ranked: bool = True
 ) -> tuple[Message, ...]:
-    """Everything the answer takes for granted, one short clause each; `chosen` is what runs (None: nothing
-    does), `ranked` whether it was chosen among instances."""
+    """The assumptions of an answer, one short clause each; `chosen` is the candidate that runs (None: none
+    does), `ranked` is whether it was chosen among instances."""
     messages = script_assumption(request, chosen.prediction if chosen else None)
     if chosen is not None:
         messages += assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
     if request.disk is None and request.dataset.is_read:
-        messages.append(_of_disk(request, chosen if ranked else None))
-    messages += _of_data(request, chosen.workload if chosen else None)
-    messages += _of_run(request)
+        messages.append(_disk_assumption(request, chosen if ranked else None))
+    messages += _data_assumptions(request, chosen.workload if chosen else None)
+    messages += _run_assumptions(request)
     if chosen is not None and (hours := chosen.first_epoch) is not None:
         messages.append(
             Message(
@@ -92,20 +92,20 @@ def assumptions(
     if ranked:
         cost = Message("cost per run") if request.ends else Message("cost per million samples")
         messages += ranking_assumptions(request, chosen, cost)
-    messages += _of_what_computes(request, chosen)
+    messages += _process_assumptions(request, chosen)
     if chosen is not None and request.batch_size is None:
         messages.append(Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size))
     messages.append(Message("sustained disk rates, never burst; the disk of the system is not counted"))
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
         messages.append(Message("compiling, minutes at the start, not counted in rates"))
-    messages += _of_several(request, chosen)
+    messages += _count_assumptions(request, chosen)
     if request.max_nodes > 1:
         messages.append(Message("more than one node only of types whose network's rate is known"))
     return (*messages, *other_names(request))
 
 
-def _of_disk(request: NetworkQuestion, chosen: Candidate | None) -> Message:
-    """The size of the disk, and what it costs beside its instances."""
+def _disk_assumption(request: NetworkQuestion, chosen: Candidate | None) -> Message:
+    """The assumption about the disk's size, with the disk's share of the price."""
     if chosen is None or not (usd := chosen.spec.count * chosen.spec.disk.usd_per_hour):
         return Message("disk sized for the data set plus 20 %")
     if request.task is not Task.INFERENCE or request.dataset_samples is not None:
@@ -121,11 +121,11 @@ def _of_disk(request: NetworkQuestion, chosen: Candidate | None) -> Message:
     )
 
 
-def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Message]:
+def _data_assumptions(request: NetworkQuestion, workload: Workload | None) -> Iterator[Message]:
     """Assumptions about the data, the arithmetic, and the size of a sample."""
     dataset, size = request.dataset, sample_size(request)
     if dataset.kind is not DataKind.IMAGE:
-        yield from _of_a_sample(request, size)
+        yield from _sample_assumptions(request, size)
     if dataset.is_read:
         yield Message(
             "{name}: {samples:,} samples of {kilobytes} kB, {storage}, {size:mib} ({option})",
@@ -169,8 +169,8 @@ def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Me
         yield Message("encoding an image's text and decoding it are not counted")
 
 
-def _of_a_sample(request: NetworkQuestion, size: Message | None) -> Iterator[Message]:
-    """How large a sample is, and that text is not written where the network is used to write it."""
+def _sample_assumptions(request: NetworkQuestion, size: Message | None) -> Iterator[Message]:
+    """Assumptions about the size of a sample; of a network that writes text, that one pass is meant."""
     if size and request.writes_text and request.task is Task.INFERENCE:
         yield Message(
             "{size} ({option}) in one pass; writing text takes a pass a token",
@@ -182,7 +182,7 @@ def _of_a_sample(request: NetworkQuestion, size: Message | None) -> Iterator[Mes
         yield Message("{size} ({option})", code=DECIDES, size=size, option=FieldName("input"))
 
 
-def _of_several(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
+def _count_assumptions(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
     """Assumptions about several instances that share the work, or train together."""
     if chosen is None or (count := chosen.spec.count) == 1:
         return []
@@ -221,14 +221,14 @@ def _of_several(request: NetworkQuestion, chosen: Candidate | None) -> list[Mess
     ]
 
 
-# How a seller names hosts that other people own.
-_OF_STRANGERS = ".community"
+# The suffix of a seller's types on hosts that other people own.
+_COMMUNITY_SUFFIX = ".community"
 
 
 def market_warnings(spec: Spec) -> list[Message]:
-    """What a commitment comes to in all, what a spot instance may do, and whose host it is."""
+    """Warnings about a commitment's total cost, a spot instance's interruptions, and other people's hosts."""
     messages, cloud = list[Message](), spec.offer.instance.cloud
-    if spec.offer.instance.name.endswith(_OF_STRANGERS):
+    if spec.offer.instance.name.endswith(_COMMUNITY_SUFFIX):
         whose = Message("other people own community hosts; {cloud} only lists them")
         messages.append(Message(whose.text, code=str(spec.offer.market), cloud=cloud))
     if spec.offer.market is Market.SPOT:
@@ -259,7 +259,7 @@ _LEVEL = (
 def ranking_assumptions(
     request: NetworkQuestion | ServingQuestion | TuningQuestion, chosen: AnyCandidate | None, cost: Message
 ) -> list[Message]:
-    """What specs rank by: their price where there is a target, else `cost`; and what a miss counts."""
+    """The assumption about the ranking: by price where there is a target, else by `cost`, and misses."""
     can_miss = not request.is_sure and (chosen is None or chosen.probability is not None)
     if request.ranks_by_price:
         miss = Message("ranked by price x (1 + {cost:g} x the chance of a miss)", cost=MISS_COST)
@@ -270,7 +270,7 @@ def ranking_assumptions(
     return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 
 
-def _of_run(request: NetworkQuestion) -> list[Message]:
+def _run_assumptions(request: NetworkQuestion) -> list[Message]:
     """Assumptions about the time and the cost of a run."""
     samples = request.run_samples
     if samples is None:
@@ -286,7 +286,7 @@ def _of_run(request: NetworkQuestion) -> list[Message]:
 
 
 def start_assumption(start_hours: float) -> Message:
-    """The minutes in which nothing runs yet."""
+    """The assumption about the minutes of a run's start, before any work is done."""
     return Message(
         "a start of {minutes:g} min counted ({option}), validation and checkpoints not",
         code=START,
@@ -296,14 +296,14 @@ def start_assumption(start_hours: float) -> Message:
 
 
 def _kilobytes(dataset: DatasetProfile) -> str:
-    """'110', '0.58': of one sample."""
+    """The kB of one sample as text, as in '110' or '0.58'."""
     size = dataset.bytes_per_sample / 1000
     return f"{size:,.0f}" if size >= _WHOLE_KILOBYTES else f"{size:.2g}"
 
 
 def stack_assumption(request: NetworkQuestion, workload: Workload | None) -> Message:
-    """'PyTorch eager, contiguous, fp32 (TF32 in convolutions only)': how the `workload` runs, or where there
-    is none, or are several, how the request leaves it."""
+    """The software as text, 'PyTorch eager, contiguous, fp32 (TF32 in convolutions only)': that of `workload`
+    or, with None (no workload, or several), of the request."""
     stack = Message("PyTorch {stack}", stack=request.stack)
     precision = workload.precision if workload else request.precision
     if request.task is Task.PREPROCESSING:
@@ -324,7 +324,7 @@ def stack_assumption(request: NetworkQuestion, workload: Workload | None) -> Mes
 
 
 def script_assumption(request: NetworkQuestion, prediction: Prediction | None) -> list[Message]:
-    """That a training script is meant, beside what a bare step reaches."""
+    """The assumption that the rate is of a training script, with the rate of its bare step."""
     if request.protocol is Protocol.BENCH:
         return [Message("a bare step: scripts take longer around it")]
     if not (rate := prediction.bare_step if prediction else None):
@@ -338,7 +338,7 @@ def script_assumption(request: NetworkQuestion, prediction: Prediction | None) -
     ]
 
 
-def _of_what_computes(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
+def _process_assumptions(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
     if request.task is Task.PREPROCESSING:
         return []
     if chosen is not None and computes_on_cpu(chosen.spec.offer.instance, chosen.workload):
@@ -363,7 +363,7 @@ def _of_what_computes(request: NetworkQuestion, chosen: Candidate | None) -> lis
 
 
 def warnings(chosen: Candidate, today: date) -> tuple[Message | str, ...]:
-    """The weaknesses of the answer that a reader can check."""
+    """The warnings of an answer: weaknesses that a reader can check."""
     offer, disk = chosen.spec.offer, chosen.spec.disk
     messages: list[Message | str] = [
         *market_warnings(chosen.spec),
@@ -372,7 +372,7 @@ def warnings(chosen: Candidate, today: date) -> tuple[Message | str, ...]:
     ]
     if chosen.spec.count > 1 and chosen.workload.task is Task.INFERENCE:
         messages.append(Message("a load balancer shares requests among instances; it is not counted"))
-    # A local disk does not care what the instance passes on to others.
+    # A local disk does not depend on the instance's rate to network disks.
     messages += [note for note in chosen.notes if note != UNLIMITED_NOTE or disk.price is not None]
     messages += idle_gpus(offer.instance, chosen.workload, chosen.prediction)
     messages.extend(chosen.prediction.extrapolation)
@@ -395,7 +395,7 @@ def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message
 
 
 def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction) -> list[Message]:
-    """The note on GPUs that are paid for and not used."""
+    """A warning about GPUs that are paid for and not used, if any."""
     gpus, used = instance.gpu_count, prediction.gpus_used
     if gpus <= used or workload.task is Task.PREPROCESSING:
         return []
@@ -410,7 +410,7 @@ def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction
 
 
 def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
-    """A warning that a short test would see the burst rate; none where the disk has time to spare anyway."""
+    """A warning that a short test would measure the burst rate; none where the disk is fast enough anyway."""
     burst, storage = disk.burst, prediction.stage_rates.get(Stage.STORAGE)
     if burst is None or storage is None or prediction.median < BURST_SHOWS * storage:
         return []
@@ -448,11 +448,11 @@ _BY_SERIES = {
 
 
 def assumed_facts(request: SpecQuestion, instance: InstanceType, disk: Disk) -> Iterator[Message]:
-    """One short clause for the disk and one for the host, where anything of them is assumed."""
+    """Texts about assumed facts of the disk and of the host, if any."""
     if request.disk is None and not request.disk_types:
-        yield from _not_compared(instance, disk)
+        yield from _uncompared_disks(instance, disk)
     kind = "local" if disk.is_local else disk.rate.type
-    parts = [_part(fact) for fact in disk.assumed]
+    parts = [_assumed_value(fact) for fact in disk.assumed]
     if parts and all(fact.imported for fact in disk.assumed):
         yield Message(
             "{cloud}'s {kind} disk has {parts}: imported", cloud=instance.cloud, kind=kind, parts=parts
@@ -483,8 +483,8 @@ def assumed_facts(request: SpecQuestion, instance: InstanceType, disk: Disk) -> 
             )
 
 
-def _not_compared(instance: InstanceType, disk: Disk) -> Iterator[Message]:
-    """Disks that the instance could have but of which too little is known to compare."""
+def _uncompared_disks(instance: InstanceType, disk: Disk) -> Iterator[Message]:
+    """Texts about disks that the instance could have, but whose rate or price is not known."""
     if instance.cloud == "gcp" and disk.rate.type.startswith(_PERSISTENT):
         yield Message("Hyperdisk is not compared: its rates and prices are not known here")
     if not disk.is_local and instance.instance_store_gib and not (instance.instance_store_read_iops):
@@ -493,7 +493,7 @@ def _not_compared(instance: InstanceType, disk: Disk) -> Iterator[Message]:
         )
 
 
-def _part(fact: AssumedFact) -> Message:
-    """'200 MiB/s (120 to 480)'."""
+def _assumed_value(fact: AssumedFact) -> Message:
+    """An assumed value with its range, as '200 MiB/s (120 to 480)'."""
     text = _KINDS[fact.name.rpartition(".")[2]].text
     return Message(text, value=fact.value, low=fact.low, high=fact.high)

@@ -1,10 +1,9 @@
-"""Borderline candidates: where the prediction decides narrowly, and one trial would settle it.
+"""Finds borderline candidates: those about which the prediction is close, and one trial would decide.
 
-Three kinds. A cheaper spec that may meet target and limits though it is not sure to; the chosen one, when it
-may miss them; the nearest one, when nothing answers. A trial is worth the chance that the prediction decides
-wrongly, times what that costs: by the hour over the horizon, or, where a run is asked for, by the run. It is
-told only where it is worth more than it costs; the first is worth most. What is recommended does not depend
-on any of this."""
+There are three kinds: a cheaper spec that may meet target and limits, the chosen spec where it may miss them,
+and the nearest spec where nothing answers. A trial is worth the chance that the decision is wrong times the
+cost of that: per hour over the horizon, or per run where the request has one. Only trials that are worth more
+than they cost are reported, the best first. The recommendation does not depend on them."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from advisor.engine.task import TRIAL_MINUTES, A, C, Contender, O, R, T, Task
 from advisor.messages import Message
 from advisor.units import short_usd
 
-# A smaller chance to be wrong is not borderline, whatever is at stake.
+# A candidate with a smaller chance of answering is not borderline, whatever it would save.
 LEAST_CHANCE = 0.05
 MOST_CALLS = 3
 _OF_PRICE = Message("no trial settles a price")
@@ -31,8 +30,8 @@ _OF_SEVERAL = Message("a trial of one GPU tells nothing of several")
 _DEAR = Message("a trial ({usd}) costs more than it is expected to save")
 
 
-class _Narrow(Struct, Generic[T], frozen=True):
-    """A contender whose trial may be worth more than it costs, and what it is held against."""
+class _BorderlineTrial(Struct, Generic[T], frozen=True):
+    """A contender with the worth and the cost of its trial; `instead` is the chosen spec it would replace."""
 
     kind: CloseCallKind
     contender: Contender[T]
@@ -42,7 +41,7 @@ class _Narrow(Struct, Generic[T], frozen=True):
 
     @property
     def urgency(self) -> float:
-        """The saving of a trial beyond its cost; where nothing answers, chance per dollar."""
+        """The expected saving of a trial minus its cost; where nothing answers, its chance per dollar."""
         if self.kind is CloseCallKind.NEAREST_MAY_REACH:
             return self.contender.chance / self.trial_usd
         return self.worth_usd - self.trial_usd
@@ -61,11 +60,10 @@ def close_calls(
     shown: Mapping[int, C],
     safe: C | None,
 ) -> tuple[tuple[CloseCall, ...], Message | None]:
-    """The borderline candidates of an answer, at most three, whose trials are worth most, the first one's
-    above all; the chosen one is among them where it may miss, or why there is no trial of it.
+    """Up to three borderline candidates whose trials are worth most, best first, with the chosen one among
+    them where it may miss; and why there is no trial of the chosen one, or None.
 
-    `first` is the row that is chosen, `shown` are rows that are records already, `safe` is the spec that
-    needs no trial."""
+    `first` is the chosen row, `shown` has the records of rows that exist already, `safe` is the safe spec."""
     no_trial = task.no_trial(request)
     if no_trial or not task.aims(request, table):
         return (), no_trial or _OF_PRICE
@@ -78,31 +76,31 @@ def close_calls(
     )
     chosen = None if first is None else last
     close = [contender for contender in contenders if contender.chance >= LEAST_CHANCE]
-    # Nobody who requires a confidence wants another one than the chosen spec.
+    # With a required confidence the chosen spec is sure enough already.
     if chosen is not None and not request.is_sure:
         is_sure = chosen.chance >= request.confidence
         no_trial = _OF_PRICE if is_sure else None if chosen.settled else _OF_SEVERAL
         close += [chosen] if no_trial is None else []
-    narrow = map(partial(_narrow, task, request, chosen), close)
-    worth = list[_Narrow[T]]()
-    for call in narrow:
+    trial = map(partial(_borderline_trial, task, request, chosen), close)
+    worth = list[_BorderlineTrial[T]]()
+    for call in trial:
         if call.worth_usd > call.trial_usd:
             worth.append(call)
         elif call.kind is CloseCallKind.CHOSEN_MAY_MISS:
             no_trial = Message(_DEAR.text, usd=short_usd(call.trial_usd))
     worth.sort(key=lambda call: (call.kind is not CloseCallKind.CHOSEN_MAY_MISS, call.order()))
-    most_worth = sorted(worth[:MOST_CALLS], key=_Narrow.order)
+    most_worth = sorted(worth[:MOST_CALLS], key=_BorderlineTrial.order)
     return tuple(_record(task, request, table, shown, call, safe) for call in most_worth), no_trial
 
 
 def worth_of_trial(cost: float, chance: float, chosen_rank: float | None = None) -> float:
-    """What a trial of a spec of such a cost and chance is expected to save: the cost of the chosen one where
-    it misses; of another, where it reaches, what the chosen one is expected to cost more (`chosen_rank`)."""
+    """The expected saving by a trial of a spec: for the chosen one its cost, if it misses; for another one,
+    if it reaches the target, the difference to the expected cost `chosen_rank` of the chosen one."""
     return (1 - chance) * cost if chosen_rank is None else chance * (chosen_rank - cost)
 
 
 def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float:
-    """The cost of a trial, instance and disk, rounded up to whole minutes, as clouds bill or better."""
+    """The cost of a trial for instance and disk, in whole minutes; clouds bill these or less."""
     return usd_per_hour * max(1, math.ceil(minutes)) / 60
 
 
@@ -119,7 +117,7 @@ def _trial_usd(catalog: Catalog, contender: Contender[T]) -> float:
 
 
 def _best_of_each_type(contenders: Iterable[Contender[T]], limit: float) -> list[Contender[T]]:
-    """The contender of each type with the greatest expected saving; few, since each gets a close look."""
+    """The contender of each type with the greatest expected saving; only a few, which are then evaluated."""
     best: dict[tuple[str, str], Contender[T]] = {}
     for contender in contenders:
         instance = contender.table.offer(contender.row).instance
@@ -131,12 +129,12 @@ def _best_of_each_type(contenders: Iterable[Contender[T]], limit: float) -> list
 
 
 def _most_first(value: float, contender: Contender[T]) -> tuple[float, str]:
-    """A key that sorts by a falling value, and equal ones by name: their last bits depend on the table."""
+    """A sort key by falling value, then by name; rounded, since last bits depend on the table."""
     return -float(f"{value:.12g}"), contender.table.offer(contender.row).instance.name
 
 
 def _saving(contender: Contender[T], limit: float) -> float:
-    """The chance that a spec answers times its saving; without a chosen spec, chance per dollar."""
+    """The chance that a spec answers times what it saves; without a chosen spec, the chance per dollar."""
     return (
         contender.chance / contender.cost
         if limit == math.inf
@@ -144,12 +142,11 @@ def _saving(contender: Contender[T], limit: float) -> float:
     )
 
 
-def _narrow(
+def _borderline_trial(
     task: Task[R, O, T, C, A], request: R, chosen: Contender[T] | None, contender: Contender[T]
-) -> _Narrow[T]:
-    """A contender with what a trial is expected to save of what ranks, an hour of the horizon or the run:
-    the chosen spec, whose price is for nothing where it misses; one that may be cheaper than it; or one
-    where nothing answers."""
+) -> _BorderlineTrial[T]:
+    """A contender with the expected saving of its trial, over the horizon or per run. The chosen spec's price
+    is lost where it misses; another one may be cheaper, or may answer where nothing else does."""
     kind, saving = CloseCallKind.NEAREST_MAY_REACH, contender.chance * contender.cost
     if contender is chosen:
         kind, saving = CloseCallKind.CHOSEN_MAY_MISS, worth_of_trial(contender.cost, contender.chance)
@@ -161,7 +158,7 @@ def _narrow(
         usd = float(contender.table.usd[contender.row])
         saving *= request.horizon_hours * (1.0 if task.ranks_by_price(request) else usd / contender.cost)
     instead = None if contender is chosen else chosen
-    return _Narrow(kind, contender, instead, saving, _trial_usd(task.catalog, contender))
+    return _BorderlineTrial(kind, contender, instead, saving, _trial_usd(task.catalog, contender))
 
 
 def _record(
@@ -169,21 +166,21 @@ def _record(
     request: R,
     table: T,
     shown: Mapping[int, C],
-    narrow: _Narrow[T],
+    trial: _BorderlineTrial[T],
     safe: C | None,
 ) -> CloseCall:
-    def record(of: Contender[T]) -> C:
-        if of.table is table and of.row in shown:
-            return shown[of.row]
-        return task.candidates(request, of.table, [of.row])[0]
+    def record(row_of: Contender[T]) -> C:
+        if row_of.table is table and row_of.row in shown:
+            return shown[row_of.row]
+        return task.candidates(request, row_of.table, [row_of.row])[0]
 
-    contender, instead = narrow.contender, narrow.instead
+    contender, instead = trial.contender, trial.instead
     candidate, other = record(contender), record(instead) if instead else None
-    if other is None and narrow.kind is CloseCallKind.CHOSEN_MAY_MISS:
+    if other is None and trial.kind is CloseCallKind.CHOSEN_MAY_MISS:
         other = safe
     by_run = other is not None and request.ends
     return CloseCall(
-        kind=narrow.kind,
+        kind=trial.kind,
         candidate=candidate,
         instead=other,
         probability=contender.chance,
@@ -192,6 +189,6 @@ def _record(
         else None,
         saves_usd_per_run=task.candidate_cost(request, other) - contender.cost if other and by_run else None,
         trial_minutes=float(max(1, math.ceil(contender.trial_minutes))),
-        trial_usd=narrow.trial_usd,
-        worth_usd=narrow.worth_usd,
+        trial_usd=trial.trial_usd,
+        worth_usd=trial.worth_usd,
     )

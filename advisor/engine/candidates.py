@@ -1,4 +1,4 @@
-"""Finds the offers that can run a request, with their disks and batch sizes, or the reason why not."""
+"""Finds the offers that can run a request, with disks and batch sizes, and the reasons against others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DATA_SET = Message("the data set")
 
 
 def place_query(request: SpecRequest, *, accelerated: bool | None) -> OfferQuery:
-    """What the catalogue is asked for; `accelerated` None keeps types with and without a GPU."""
+    """The catalogue query of a request; `accelerated` None keeps types with and without a GPU."""
     return OfferQuery(
         cloud=request.cloud,
         region=request.region,
@@ -59,14 +59,14 @@ def place_query(request: SpecRequest, *, accelerated: bool | None) -> OfferQuery
 
 
 def offers_in(catalog: Catalog, query: OfferQuery) -> list[Offer]:
-    """Offers in the region asked for; else each type's in regions where it may be cheapest."""
+    """Offers in the query's region; without one, each type's offers where it may be cheapest."""
     return catalog.offers(query) if query.region else catalog.best_places(query)
 
 
 def judged_offer(
     request: SpecRequest, catalog: Catalog, offer: Offer, *, needs_gpu: bool
 ) -> tuple[Message, ...] | Rejected:
-    """Warnings about an offer that can run, with CUDA where `needs_gpu`, or why it is turned down."""
+    """The warnings about an offer that can run (with CUDA where `needs_gpu`), or why it is rejected."""
     instance = offer.instance
     verdict = check(instance, catalog.gpu_of(instance), needs_gpu=needs_gpu, closed=offer.closed)
     if isinstance(verdict, Rejection):
@@ -78,8 +78,8 @@ def judged_offer(
 def offer_named(
     request: SpecRequest, catalog: Catalog, name: str, today: date | None, *, needs_gpu: bool
 ) -> tuple[Offer, Price | None, tuple[Message, ...] | Rejected]:
-    """A type in the region that is asked for, or in its cheapest, with what the user must mind or
-    why it cannot run; with a price of 0 where none is known, and then None."""
+    """A named type's offer in the request's region or its cheapest, its price, and its warnings or why it
+    cannot run. Without a known price, the offer's is 0, and the price is None."""
     instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
     region = request.region if instance.cloud == request.cloud else None
     query = OfferQuery(cloud=instance.cloud, region=region, market=request.market, instances=(name,))
@@ -100,7 +100,7 @@ def offer_named(
 
 
 def rejected_offer(offer: Offer, reason: str, detail: Message | str) -> Rejected:
-    """An offer as turned down."""
+    """The record of a rejected offer."""
     instance = offer.instance
     return Rejected(instance.cloud, instance.name, reason, detail, offer.price.usd_per_hour)
 
@@ -108,7 +108,7 @@ def rejected_offer(offer: Offer, reason: str, detail: Message | str) -> Rejected
 def attached_disks(
     request: SpecRequest, catalog: Catalog, offer: Offer, data_gib: float, data: Message = DATA_SET
 ) -> tuple[Disk, ...] | Rejected:
-    """`disks_holding` for an offer, or why it has none that holds `data`."""
+    """The disks of `disks_holding` for an offer, or why none of them holds `data`."""
     try:
         attached = disks_holding(request, catalog, offer.instance, data_gib, offer.region)
     except (UsageError, NoOfferError) as error:
@@ -133,28 +133,27 @@ def disks_holding(
     *,
     unpriced: bool = False,
 ) -> tuple[Disk, ...]:
-    """The disk that was asked for, or those worth a look on this instance, cheapest first; priced in the
-    region.
+    """The request's disk, or those that the catalogue proposes for this instance, cheapest first, with the
+    prices of the region.
 
-    Empty where no disk with a known price holds so much; `UsageError` where the disk that was asked for is
-    not to be had on this instance, `NoOfferError` where its price is not known, unless it may be
-    `unpriced`."""
+    Empty where no disk with a known price holds so much. Raises `UsageError` where the instance cannot have
+    the request's disk, and `NoOfferError` where its price is not known, unless it may be `unpriced`."""
     disks, choice = catalog.disks_of(instance.cloud), request.disk
     if choice is None:
         choices = disks.candidate_disks(instance, data_gib, region, request.disk_types)
     else:
         size_gib = choice.size_gib or disks.fitting_size(choice.type, data_gib, choice.iops)
         choices = [disks.attach(instance, replace(choice, size_gib=size_gib), region, unpriced=unpriced)]
-    # The kinds that are asked for are those of instances: few clouds list every disk.
+    # The request's price kinds are for instances only, since few clouds list every disk.
     day = request.listed_on
     return tuple(disk for disk in choices if disk.price is None or is_wanted(disk.price, (), day))
 
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-# On a GPU smaller batches are no faster, unless a sample is so much work that one alone fills the GPU.
+# The smallest batch on a GPU, unless a sample's gmacs reach `_FILLING_GMACS`, so that a single one fills it.
 SMALLEST_OF_MANY, _FILLING_GMACS = 8, 30.0
-# Where nobody chose a batch; also the work package of preprocessing, which has no accelerator to fill.
+# The batch without a choice, and of preprocessing, which has no accelerator to fill.
 USUAL_BATCH = 32
 # Numbers of nodes beyond one: all up to eight, then in steps of a quarter at most; and the most
 # that may be.
@@ -162,8 +161,8 @@ NODE_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 
 
 
 class Attached(Struct, frozen=True):
-    """An offer, what the user must mind of it, and its disks, whatever runs there; or why it is turned down.
-    `slow_disks` are hard disks: they can only be enough where the others are too fast."""
+    """An offer with its warnings and its disks, for any work; or why it is rejected. `slow_disks` are hard
+    disks, which can only pay where the others are faster than needed."""
 
     offer: Offer
     notes: tuple[Message, ...] | Rejected
@@ -172,7 +171,7 @@ class Attached(Struct, frozen=True):
 
 
 class Runnable(Struct, frozen=True):
-    """An offer that can run the request, its disks and workloads; `nodes` of it train together."""
+    """An offer that can run the request, with its disks and workloads; `nodes` instances train together."""
 
     offer: Offer
     disks: tuple[Disk, ...]
@@ -184,23 +183,23 @@ class Runnable(Struct, frozen=True):
 
 
 def query_of(request: NetworkQuestion) -> OfferQuery:
-    """The catalogue's query of a question: types with an accelerator where it may compute the task."""
+    """The catalogue query of a question: only types with an accelerator, unless the task is preprocessing."""
     accelerated = request.accelerated_only or request.task is not Task.PREPROCESSING
     return place_query(request, accelerated=True if accelerated else None)
 
 
 def asks_for_gpu(request: NetworkQuestion) -> bool:
-    """Whether an instance without a GPU is not what is asked for."""
+    """Whether the request excludes instances without a GPU."""
     return request.accelerated_only or query_of(request).asks_for_gpu
 
 
 def cpus_may_compete(request: NetworkQuestion) -> bool:
-    """Whether a CPU may do what is asked: a network, and nothing that asks for a GPU."""
+    """Whether types without a GPU may compute the network: the request does not exclude them."""
     return request.task is not Task.PREPROCESSING and not asks_for_gpu(request)
 
 
 def cpu_rates_are_known(request: NetworkQuestion) -> bool:
-    """Whether CPUs were measured with such arithmetic: eager, contiguous, in fp32."""
+    """Whether CPUs were measured with the request's settings: eager, contiguous, in fp32."""
     eager = request.stack is Stack.EAGER and request.memory_format in (None, MemoryFormat.CONTIGUOUS)
     return eager and request.precision in (None, Precision.FP32)
 
@@ -224,26 +223,26 @@ def plain_workload(request: NetworkQuestion) -> Workload:
 def workloads_on(
     request: NetworkQuestion, model: PerformanceModel, gpus: Iterable[Gpu | None]
 ) -> dict[str, tuple[Workload, ...]]:
-    """The request on GPUs, by name (None: a CPU, by ''), as people run it there, at each batch size that is
-    worth a look, smallest first; with a limit of latency as the plain workload before."""
+    """The request's workloads by GPU name ('' for a CPU, given as None), with the usual settings there, at
+    each batch size, smallest first. With a latency limit, those of the plain workload come first."""
     plain, known = plain_workload(request), {gpu.name: gpu for gpu in gpus if gpu is not None}
     settings = {"": plain} | dict.fromkeys(known, plain)
     is_open = {"precision": request.precision is None, "memory_format": request.memory_format is None}
     if known and any(is_open.values()) and request.task is not Task.PREPROCESSING:
-        # Where the batch is open too, it is one that keeps the GPU busy.
+        # Without a batch size, settings are chosen for one that keeps the GPU busy.
         busy = replace(plain, batch_size=request.batch_size or BATCH_SIZES[-1])
         least = request.batch_size or BATCH_SIZES[0]
         taken = model.usual_settings(busy, list(known.values()), smallest_batch=least, **is_open)
         settings |= zip(known, taken, strict=True)
     batches = {name: batches_of(request, workload) for name, workload in settings.items()}
     if request.max_latency_ms is not None:
-        # Of a few samples, which take as long as their launching, fp32 is sooner done.
+        # With few samples, kernel launches take most of the time, and fp32 may be faster.
         batches = {name: tuple(dict.fromkeys((*batches[""], *each))) for name, each in batches.items()}
     return batches
 
 
 def batches_of(request: NetworkQuestion, workload: Workload) -> tuple[Workload, ...]:
-    """The workload at each batch size that is worth a look, smallest first."""
+    """The workload at each batch size to compare, smallest first."""
     if request.batch_size is not None or request.task is Task.PREPROCESSING:
         return (workload,)
     return tuple(replace(workload, batch_size=size) for size in BATCH_SIZES)
@@ -269,7 +268,7 @@ def attached(request: NetworkQuestion, catalog: Catalog, offer: Offer) -> Attach
 def runnable(
     request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, offers: Sequence[Attached]
 ) -> Iterator[Runnable | Rejected]:
-    """Each offer as what can run on it, or as the reason why nothing can."""
+    """For each offer what can run on it, or the reason why nothing can."""
     gpus = [catalog.gpu_of(attached.offer.instance) for attached in offers]
     workloads = workloads_on(request, model, gpus)
     distinct = dict.fromkeys(workload for batches in workloads.values() for workload in batches)
@@ -287,8 +286,8 @@ def runnable(
 
 
 def on_nodes(request: NetworkQuestion, option: Runnable) -> Iterator[Runnable]:
-    """The option, then the same on each number of nodes that may train together: none more where
-    nobody says how fast their network is, since then nothing is known of them."""
+    """The option, then the same on each number of nodes that may train together; only the option itself where
+    the rate of the instance's network is not known."""
     yield option
     instance = option.offer.instance
     if request.max_nodes > 1 and instance.gpu_count and instance.network is not None:
@@ -298,7 +297,7 @@ def on_nodes(request: NetworkQuestion, option: Runnable) -> Iterator[Runnable]:
 
 
 def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
-    """What one instance of a candidate has for its workload, with as many GPUs as predicted."""
+    """The resources that one instance of a candidate has for its workload, with the GPUs that it uses."""
     spec = candidate.spec
     nodes = spec.count if candidate.workload.task is Task.TRAINING else 1
     return resources_of(catalog, spec.offer, spec.disk, candidate.prediction.gpus_used, nodes)
@@ -307,7 +306,7 @@ def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
 def disks_for(
     request: NetworkQuestion, catalog: Catalog, instance: InstanceType, region: str | None = None
 ) -> tuple[Disk, ...]:
-    """`disks_holding` for the data set in the request's region; a named disk needs no price."""
+    """The disks of `disks_holding` for the data set, by default in the request's region; prices may lack."""
     dataset_gib, place = request.dataset.total_mib / 1024, region or request.region or ""
     return disks_holding(request, catalog, instance, dataset_gib, place, unpriced=True)
 
@@ -321,7 +320,7 @@ def _runnable(
     *,
     small: bool,
 ) -> Runnable | Rejected:
-    """What can run on an offer, in `small` batches too where those may be as good."""
+    """What can run on an offer, or why nothing can; with `small`, in small batches, too."""
     offer, notes, disks = attached.offer, attached.notes, attached.disks
     if isinstance(notes, Rejected):
         return notes
@@ -358,7 +357,7 @@ def _runnable(
 
 
 def _hosted(model: PerformanceModel, rising: Sequence[Workload], resources: Resources) -> Sequence[Workload]:
-    """Those that the RAM holds; a larger batch takes no less, so that mostly one look is enough."""
+    """The workloads (`rising` by batch) that fit the RAM; if the largest batch fits, all do."""
     if model.host_memory_mib(rising[-1], resources) <= resources.memory_mib:
         return rising
     return [w for w in rising if model.host_memory_mib(w, resources) <= resources.memory_mib]

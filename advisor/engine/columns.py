@@ -1,4 +1,4 @@
-"""Candidates as columns, whatever they do: what every task's table has."""
+"""Columns that the table of every task has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Columns(Protocol):
 
     @property
     def names(self) -> Objects:
-        """Of the instance types."""
+        """The names of the instance types."""
 
     @property
     def kind(self) -> Integers:
@@ -39,21 +39,21 @@ class Columns(Protocol):
 
     @property
     def count(self) -> Integers:
-        """Instances."""
+        """The number of instances of each row."""
 
     @property
     def usd_each(self) -> Floats:
-        """One instance and its disk, an hour."""
+        """Dollars per hour of one instance and its disk."""
 
     @property
     def usd(self) -> Floats:
-        """All instances and disks, an hour."""
+        """Dollars per hour of all instances and disks."""
 
     def offers(self) -> Sequence[Offer]:
-        """What `option` numbers."""
+        """The offers that `option` numbers."""
 
     def offer(self, row: int, /) -> Offer:
-        """A row's offer."""
+        """The offer of a row."""
 
     def take(self, rows: Integers | Booleans, /) -> Self:
         """Some of the rows."""
@@ -62,7 +62,7 @@ class Columns(Protocol):
 
 
 class Option(Protocol):
-    """One way to use an offer, with the disk that it takes."""
+    """One way to use an offer, with its disk."""
 
     @property
     def offer(self) -> Offer:
@@ -77,7 +77,7 @@ P = TypeVar("P", bound=Option)
 
 
 class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
-    """Options as columns (n,), a row each: what no kind of work tells apart."""
+    """Options as columns (n,), one row each, as far as they are the same for all tasks."""
 
     options: Sequence[P]
     names: Objects
@@ -87,7 +87,7 @@ class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, options: Sequence[P]) -> Self:
-        """The table of some options, one at least."""
+        """The table of options (at least one)."""
         return cls(**option_columns(options))
 
     def __len__(self) -> int:
@@ -95,25 +95,25 @@ class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
 
     @property
     def count(self) -> Integers:
-        """Instances: one, where a table does not tell another number."""
+        """The number of instances of each row: one, unless a subclass has the column."""
         return np.ones(len(self), dtype=np.intp)
 
     @property
     def usd(self) -> Floats:
-        """All instances and disks, an hour."""
+        """Dollars per hour of all instances and disks."""
         return np.asarray(self.count * self.usd_each)
 
     @property
     def option(self) -> Integers:
-        """What `offers` numbers: each row has its own."""
+        """The index of each row in `offers()`, which has an offer for every row."""
         return np.arange(len(self))
 
     def offers(self) -> list[Offer]:
-        """What `option` numbers."""
+        """The offers that `option` numbers."""
         return [option.offer for option in self.options]
 
     def offer(self, row: int) -> Offer:
-        """A row's offer."""
+        """The offer of a row."""
         return self.options[row].offer
 
     def take(self, rows: Integers | Booleans) -> Self:
@@ -125,7 +125,7 @@ class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
 
 
 def option_columns(options: Sequence[Option]) -> dict[str, Any]:
-    """The columns of a table of options, one row each and one at least, that no task tells apart."""
+    """The columns of options (at least one, a row each) that the tables of all tasks have."""
     numbers: dict[tuple[str, str], int] = {}
     instances = [option.offer.instance for option in options]
     kind = [numbers.setdefault((instance.cloud, instance.name), len(numbers)) for instance in instances]

@@ -1,8 +1,8 @@
-"""The constraints that any request sets: how each is given up, and as little of it as it takes.
+"""The constraints of a request, and the least change of each with which some spec answers.
 
-A constraint asks again and again: what it finds is true of the decision itself, not of a copy of its rules.
-Giving up never loses an answer, so that a limit can be closed in on between what answers and what does
-not."""
+A constraint finds that change by answering changed requests, so that its result follows the decision itself,
+not a copy of its rules. A looser constraint never loses an answer: so a limit can be searched between a
+value with an answer and one without."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from advisor.patience import STILL_WANTED, SpentError
 from advisor.questions.spec import SpecQuestion
 from advisor.units import gpus_text, range_text, size_text
 
-# Most questions take a few thousand; one over all clouds and markets several hundred thousand.
+# Candidates. Most searches take a few thousand, one over all clouds and markets several hundred thousand.
 _MOST_CANDIDATES = 100_000
 _STOPPED = Message(
     "what to relax was not searched to its end: other or smaller changes may do too; a narrower "
@@ -35,20 +35,20 @@ _STOPPED = Message(
 
 
 class Effort:
-    """The budget of the search for relaxations: a number of candidates, and no more once nobody waits."""
+    """The budget of a search for relaxations: a number of candidates, and none once nobody waits."""
 
     def __init__(self, candidates: int = _MOST_CANDIDATES) -> None:
         self._left = candidates
         self.was_stopped = False
 
     def require(self) -> None:
-        """`SpentError` where no more may be looked at."""
+        """Raises `SpentError` where the budget is spent, or nobody waits any more."""
         if self._left <= 0 or not STILL_WANTED.get()():
             self.was_stopped = True
             raise SpentError
 
     def spend(self, candidates: int) -> None:
-        """Counts so many candidates."""
+        """Takes a number of candidates off the budget."""
         self._left -= candidates
 
     @property
@@ -58,12 +58,12 @@ class Effort:
         return () if is_whole else (_STOPPED,)
 
 
-# Lets every price, latency and time pass, and still is a limit: without any, other work is done.
+# A limit that every price, latency and time keeps; without a limit, the answer would have another form.
 ENDLESS = 1e15
-# A limit is found to one part in a thousand, and told in steps of a half of its second digit below so many.
+# A limit is found to one part in a thousand (`_CLOSE`), and rounded to two digits, in half steps below 20.
 _HALVES, _SAME = 20, 1e-9
 _CLOSE = 1e-3
-# More than lies between two such figures.
+# A share of a limit that is larger than the distance of two rounded figures.
 _A_FIGURE = 0.06
 _ROUNDS = 14
 R = TypeVar("R", bound=SpecQuestion)
@@ -71,22 +71,22 @@ T = TypeVar("T", bound=Columns)
 R_contra = TypeVar("R_contra", bound=SpecQuestion, contravariant=True)
 
 
-class Asker(Protocol[R_contra, T]):
-    """Answers changed requests."""
+class Answerer(Protocol[R_contra, T]):
+    """What answers changed requests for constraints."""
 
     def answers(self, request: R_contra) -> T | None:
-        """Every spec that answers; None if none does, `SpentError` when the budget is spent."""
+        """The table of specs that answer, or None; raises `SpentError` when the budget is spent."""
 
     def needs(self, name: str, request: R_contra, table: T) -> Floats:
-        """The value of a constraint with which each row just answers."""
+        """For each row the value of the constraint `name` that it just keeps."""
 
     def capability_of(self, gpu_name: str | None) -> float | None:
         """CUDA compute capability of a GPU."""
 
 
 class Constraint:
-    """A field of a request and the option that sets it. `limiting`: it limits what is looked for; the
-    place and the certainty always have some value. `loose` lets everything pass."""
+    """A field of a request and the option that sets it. `loose` is the value that excludes nothing. Place,
+    market and confidence are not `limiting`: a request always has some."""
 
     limiting = True
     loose: Any = None
@@ -97,7 +97,7 @@ class Constraint:
         self.field = field or name
 
     def get(self, request: SpecQuestion) -> Any:
-        """Its value."""
+        """The constraint's value in the request."""
         return getattr(request, self.field)
 
     def put(self, request: R, value: Any) -> R:
@@ -108,12 +108,12 @@ class Constraint:
         """The request without this constraint."""
         return self.put(request, self.loose)
 
-    def least(self, request: R, asker: Asker[R, T]) -> Any | None:
-        """The value nearest to the present one with which something answers; None if none."""
+    def least(self, request: R, answerer: Answerer[R, T]) -> Any | None:
+        """The value nearest to the present one with which some spec answers; None if there is none."""
         raise NotImplementedError
 
     def text(self, request: SpecQuestion) -> str | None:
-        """What its option takes in a request, so that it can be typed; None where it is left out."""
+        """The value as a user types it after the option; None where the option is left out."""
         text_of = _OPTION_TEXTS.get(self.option)
         if text_of is not None:
             return text_of(request)
@@ -126,7 +126,7 @@ def _gpus(request: SpecQuestion) -> str | None:
     return gpus_text(request.gpus, memory, request.compute_capability)
 
 
-# Of options that several fields of a request stand behind.
+# The texts of options whose values come from several fields of a request.
 _OPTION_TEXTS: dict[str, Callable[[SpecQuestion], str | None]] = {
     "--vcpus": lambda request: range_text(request.vcpus, "{:g}".format),
     "--memory": lambda request: range_text(request.memory_mib, size_text),
@@ -137,8 +137,8 @@ _OPTION_TEXTS: dict[str, Callable[[SpecQuestion], str | None]] = {
 
 
 class Limit(Constraint):
-    """A number that a spec has to keep. `most`: it is an upper one, and grows. `exact`: whatever
-    answers shows what it needs, so that nothing is left to be searched."""
+    """A number that a spec has to keep; with `most` it is an upper limit, which grows when relaxed. `exact`:
+    the rows that answer without the limit show the least change, so that no search is needed."""
 
     def __init__(
         self, name: str, option: str, field: str = "", *, most: bool = True, exact: bool = True
@@ -147,58 +147,58 @@ class Limit(Constraint):
         self.most = most
         self.exact = exact
 
-    def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
-        """The limit with which each row just answers."""
-        return asker.needs(self.name, request, table)
+    def needs(self, request: R, table: T, answerer: Answerer[R, T]) -> Floats:
+        """For each row the limit that it just keeps."""
+        return answerer.needs(self.name, request, table)
 
     def rounded(self, value: float) -> float:
         """The value, rounded for people."""
         return value
 
-    def least(self, request: R, asker: Asker[R, T]) -> float | None:
-        """Closes in on it."""
-        good = self._needed(request, asker, self.loose)
+    def least(self, request: R, answerer: Answerer[R, T]) -> float | None:
+        """The nearest limit with which some spec answers; None if there is none."""
+        good = self._needed(request, answerer, self.loose)
         if good is None or self.exact:
             return good
-        return self._closer(request, asker, good)
+        return self._closer(request, answerer, good)
 
-    def _needed(self, request: R, asker: Asker[R, T], value: Any) -> float | None:
-        """The nearest limit that something keeps of what answers with a value."""
-        table = asker.answers(self.put(request, value))
+    def _needed(self, request: R, answerer: Answerer[R, T], value: Any) -> float | None:
+        """The nearest limit that some row keeps, of those that answer with the limit `value`."""
+        table = answerer.answers(self.put(request, value))
         if table is None:
             return None
-        needed = self.needs(request, table, asker)
-        # What lacks the fact (an accelerator without known memory) keeps no limit to it.
+        needed = self.needs(request, table, answerer)
+        # A row without the fact (a GPU without known memory) keeps no limit on this fact.
         needed = needed[needed > 0]
         if not len(needed):
             return None
         return self.rounded(float(needed.min() if self.most else needed.max()))
 
-    def _closer(self, request: R, asker: Asker[R, T], good: float) -> float | None:
-        """Between `good`, which should answer, and the present limit, which does not.
+    def _closer(self, request: R, answerer: Answerer[R, T], good: float) -> float | None:
+        """The limit found between `good`, which should answer, and the present limit, which does not.
 
-        What is told has been asked: where a limit cuts a search for disk orders short, it may end before the
-        order that would keep the limit."""
+        The result is checked with a request of its value: where a limit cuts a search for disk orders short,
+        this may miss the order that would keep the limit."""
         wider = (self.rounded(self._within(good, -_CLOSE * step)) for step in (0, 1, 3, 10, 30))
-        limit = next((limit for limit in wider if self._answers(request, asker, limit)), None)
+        limit = next((limit for limit in wider if self._answers(request, answerer, limit)), None)
         if limit is None:
             return None
-        with suppress(SpentError):  # what answers is told, where the nearest is not found
-            return self._between(request, asker, limit)
+        with suppress(SpentError):  # without budget for the nearest limit, one that answers is returned
+            return self._between(request, answerer, limit)
         return limit
 
-    def _between(self, request: R, asker: Asker[R, T], good: float) -> float:
-        """The nearest to the present limit that answers, where `good` does."""
+    def _between(self, request: R, answerer: Answerer[R, T], good: float) -> float:
+        """The limit that answers nearest to the present one, starting from `good`, which answers."""
         bad = self.get(request)
         tried = self._within(good, _A_FIGURE)
         for _ in range(_ROUNDS):
             tried = self.rounded(tried)
             if not min(good, bad) < tried < max(good, bad):
                 break
-            needed = self._needed(request, asker, tried)
+            needed = self._needed(request, answerer, tried)
             if needed is None:
                 bad = tried
-            elif needed != tried and self._answers(request, asker, needed):
+            elif needed != tried and self._answers(request, answerer, needed):
                 good = needed
             else:
                 good = tried
@@ -207,38 +207,38 @@ class Limit(Constraint):
             tried = (good + bad) / 2
         return good
 
-    def _answers(self, request: R, asker: Asker[R, T], value: float) -> bool:
-        return asker.answers(self.put(request, value)) is not None
+    def _answers(self, request: R, answerer: Answerer[R, T], value: float) -> bool:
+        return answerer.answers(self.put(request, value)) is not None
 
     def _within(self, good: float, share: float) -> float:
         return good + share * good * (-1 if self.most else 1)
 
 
 class Amount(Limit):
-    """Samples, dollars or time."""
+    """A limit on samples per second, dollars or time."""
 
     def __init__(self, name: str, option: str, *, most: bool = True, exact: bool = False) -> None:
         super().__init__(name, option, most=most, exact=exact)
         self.loose = ENDLESS if most else 1 / ENDLESS
 
     def get(self, request: SpecQuestion) -> float:
-        """Its value."""
+        """The constraint's value in the request."""
         return float(super().get(request))
 
     def rounded(self, value: float) -> float:
-        """Few digits, and never on the wrong side: the limit has to hold when it is typed."""
+        """The value in few digits, rounded to the looser side, so that a spec keeps the limit as typed."""
         return _rounded(value, up=self.most)
 
     def text(self, request: SpecQuestion) -> str:
-        """What its option takes in a request."""
+        """The value as a user types it after the option."""
         return f"{self.get(request):.10g}"
 
 
 class Whole(Amount):
-    """Users, tokens of a sequence, or instances: counted, not measured."""
+    """A limit on a count: users, tokens of a sequence, or instances."""
 
     def rounded(self, value: float) -> float:
-        """A whole number that keeps the limit."""
+        """The value as a whole number, rounded to the looser side."""
         return float(math.ceil(value) if self.most else max(1, math.floor(value)))
 
     def put(self, request: R, value: Any) -> R:
@@ -248,12 +248,12 @@ class Whole(Amount):
 
 
 def _rounded(value: float, *, up: bool) -> float:
-    """A figure that somebody would type: two digits, below 20 half a digit more; never on the other side."""
+    """The value `up` or down to a figure that people type: two digits, with half steps below 20."""
     if not 0 < value < math.inf:
         return value
     step = 10.0 ** (math.floor(math.log10(value)) - 1)
     step *= 1 if value >= _HALVES * step else 0.5
-    # What is such a figure already stays, whatever its last bits.
+    # A value that is such a figure already stays, whatever its last bits.
     whole = math.ceil(value / step - _SAME) if up else math.floor(value / step + _SAME)
     return float(f"{whole * step:.4g}")
 
@@ -263,7 +263,7 @@ _LEAST_PERCENT = 50
 
 
 class HardwareEnd(Limit):
-    """One end of a range of what the machine has."""
+    """One end of a range of the machine's vCPUs, RAM or compute capability."""
 
     def __init__(self, field: str, option: str, side: str) -> None:
         name = f"{'max' if side == 'most' else 'min'}_{field}"
@@ -278,31 +278,31 @@ class HardwareEnd(Limit):
         changed: dict[str, Any] = {self.field: replace(limits, **{self.side: value})}
         return replace(request, **changed)
 
-    def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
+    def needs(self, request: R, table: T, answerer: Answerer[R, T]) -> Floats:
 
         def fact(instance: InstanceType) -> float:
             if self.field == "compute_capability":
-                return asker.capability_of(instance.gpu_name) or 0.0
+                return answerer.capability_of(instance.gpu_name) or 0.0
             return float(getattr(instance, self.field))
 
         facts = [fact(offer.instance) for offer in table.offers()]
-        return _of_instances(table, facts)
+        return _row_facts(table, facts)
 
 
 class GpuMemory(Limit):
-    """Memory of a GPU, in whole GiB, as cards are sold."""
+    """A limit on the memory of a GPU, in whole GiB, as cards are sold."""
 
     def rounded(self, value: float) -> float:
         gib = math.ceil(value / _GIB) if self.most else math.floor(value / ECC_SHARE / _GIB)
         return float(gib * _GIB or value)
 
-    def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
+    def needs(self, request: R, table: T, answerer: Answerer[R, T]) -> Floats:
         instances = [offer.instance for offer in table.offers()]
-        return _of_instances(table, [float(instance.gpu_memory_mib or 0) for instance in instances])
+        return _row_facts(table, [float(instance.gpu_memory_mib or 0) for instance in instances])
 
 
 class Quota(Limit):
-    """The fewest vCPUs of a quota that an answer takes."""
+    """A quota of vCPUs on AWS, by its code."""
 
     def __init__(self, code: str) -> None:
         super().__init__("vcpu_quota", "--quota")
@@ -315,40 +315,40 @@ class Quota(Limit):
         left = {**dict(request.vcpu_quota), self.code: value}
         return replace(request, vcpu_quota=tuple((k, v) for k, v in left.items() if v is not None))
 
-    def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
+    def needs(self, request: R, table: T, answerer: Answerer[R, T]) -> Floats:
         vcpus = [
             float(offer.instance.vcpus)
             if offer.instance.cloud == CLOUD and quota_code(offer.instance.name, offer.market) == self.code
             else math.inf
             for offer in table.offers()
         ]
-        return np.asarray(table.count * _of_instances(table, vcpus))
+        return np.asarray(table.count * _row_facts(table, vcpus))
 
 
 class Choice(Constraint):
-    """GPUs by name, the disk, the batch size, the region: what the cheapest spec without it has."""
+    """A choice of GPUs, disk, batch size or region; relaxed to what the cheapest spec without it has."""
 
     def __init__(self, name: str, option: str, loose: Any, *, limiting: bool = True) -> None:
         super().__init__(name, option)
         self.loose, self.limiting = loose, limiting
 
-    def least(self, request: R, asker: Asker[R, T]) -> Any | None:
-        table = asker.answers(self.loosened(request))
+    def least(self, request: R, answerer: Answerer[R, T]) -> Any | None:
+        table = answerer.answers(self.loosened(request))
         if table is not None and self.name == "gpus":
             has = [offer.instance.gpu_name is not None for offer in table.offers()]
             table = table.take(np.array(has)[table.option])
         if table is None or not len(table):
             return None
-        nearest = self._of(request, asker, table, cheapest(table))
-        return self._doubled(request, asker, nearest) if self.name == "batch_size" else nearest
+        nearest = self._of(request, answerer, table, cheapest(table))
+        return self._doubled(request, answerer, nearest) if self.name == "batch_size" else nearest
 
-    def _doubled(self, request: R, asker: Asker[R, T], batch: int) -> int:
-        """The largest doubling of a batch that answers, below the one that was asked for."""
-        while 2 * batch < self.get(request) and asker.answers(self.put(request, 2 * batch)):
+    def _doubled(self, request: R, answerer: Answerer[R, T], batch: int) -> int:
+        """The largest doubling of `batch` that answers, below the request's batch."""
+        while 2 * batch < self.get(request) and answerer.answers(self.put(request, 2 * batch)):
             batch *= 2
         return batch
 
-    def _of(self, request: R, asker: Asker[R, T], table: T, row: int) -> Any:
+    def _of(self, request: R, answerer: Answerer[R, T], table: T, row: int) -> Any:
         if self.name == "gpus":
             return (*request.gpus, str(table.offer(row).instance.gpu_name))
         if self.name == "disk":
@@ -357,20 +357,20 @@ class Choice(Constraint):
             return (*request.disk_types, table.disk[row].rate.type)
         if self.name == "region":
             return table.offer(row).region
-        return int(asker.needs(self.name, request, table)[row])
+        return int(answerer.needs(self.name, request, table)[row])
 
 
 class OtherMarket(Constraint):
-    """The market where the cheapest is cheaper than on the others, but no commitment for work that ends; for
-    who asks for a commitment the one on demand, where there is one: spot instances are taken back."""
+    """The market; relaxed to the one with the cheapest answer, but to no commitment for work that ends. From
+    a commitment it is relaxed to on-demand where that answers, since spot instances are taken back."""
 
     limiting = False
 
-    def least(self, request: R, asker: Asker[R, T]) -> Market | None:
+    def least(self, request: R, answerer: Answerer[R, T]) -> Market | None:
         usd = {}
         for market in Market:
             if market is not request.market and not (request.ends and market.term_hours):
-                table = asker.answers(self.put(request, market))
+                table = answerer.answers(self.put(request, market))
                 if table is not None:
                     usd[market] = float(table.usd[cheapest(table)])
         if request.market is not Market.SPOT and Market.ON_DEMAND in usd:
@@ -379,18 +379,18 @@ class OtherMarket(Constraint):
 
 
 class Confidence(Constraint):
-    """In whole percent, halving the way down to the least that may be asked."""
+    """The confidence in whole percent, searched by halving down to the least that a request may have."""
 
     limiting = False
     loose = _LEAST_PERCENT / 100
 
-    def least(self, request: R, asker: Asker[R, T]) -> float | None:
+    def least(self, request: R, answerer: Answerer[R, T]) -> float | None:
         good, bad = _LEAST_PERCENT, math.ceil(100 * request.confidence)
-        if good >= bad or asker.answers(self.put(request, good / 100)) is None:
+        if good >= bad or answerer.answers(self.put(request, good / 100)) is None:
             return None
         while bad - good > 1:
             middle = (good + bad) // 2
-            if asker.answers(self.put(request, middle / 100)) is not None:
+            if answerer.answers(self.put(request, middle / 100)) is not None:
                 good = middle
             else:
                 bad = middle
@@ -404,8 +404,8 @@ class Confidence(Constraint):
 
 
 def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint]:
-    """The constraints that are set, and place, market and confidence, which always are."""
-    yield from _of_hardware(request)
+    """The set constraints that all tasks share, the given `choices`, and place, market and confidence."""
+    yield from _hardware_constraints(request)
     named = (
         Choice("gpus", "--gpu", ()),
         Choice("disk", "--disk", None),
@@ -422,8 +422,8 @@ def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint
         yield Confidence("confidence", "--confidence")
 
 
-def _of_hardware(request: SpecQuestion) -> Iterator[Constraint]:
-    """What the machine has; each end of a range is a constraint of its own."""
+def _hardware_constraints(request: SpecQuestion) -> Iterator[Constraint]:
+    """The set constraints on the machine, each end of a range as a separate one."""
     for field, option in (("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu")):
         for side in ("least", "most"):
             if getattr(getattr(request, field), side) is not None:
@@ -433,5 +433,5 @@ def _of_hardware(request: SpecQuestion) -> Iterator[Constraint]:
             yield GpuMemory(name, "--gpu", most=most)
 
 
-def _of_instances(table: Columns, facts: list[float]) -> Floats:
+def _row_facts(table: Columns, facts: list[float]) -> Floats:
     return np.array(facts)[table.option]

@@ -1,10 +1,10 @@
-"""Request + task -> answer: options -> predictions -> limits -> ranking -> explanation.
+"""Answers the request of a task: options -> predictions -> limits -> ranking -> explanation.
 
-Pure: no clock, no files. The answer is the spec of the least expected cost: its price, and what it would cost
-to mend a miss of the target or a limit, times the chance of one; never one that keeps them with less than an
-even chance. With a required confidence it is the cheapest whose bounds keep them. Without a target it is the
-one that does its work for the least money, and of those that cost the same within the error one whose GPU was
-measured. Every type that is passed over keeps its reason."""
+Pure: no clock, no files. The chosen spec has the least expected cost: its price, plus the cost of missing the
+target or a limit times the chance of that, which is never above one half. With a required confidence it is
+the cheapest spec whose bounds keep target and limits. Without a target it does its work for the least money;
+among specs that cost the same within the error, one whose GPU was measured. Every type that is not
+recommended has a reason."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from advisor.engine.task import A, C, HasSpec, O, R, T, Task
 from advisor.errors import NoIntervalError, NoOfferError, StalePriceError
 from advisor.messages import Message
 
-# Specs of an answer of which the first counts, with what may be held against it.
-_FEW = 2
-# The least chance that a spec may have.
+# Specs to rank where only the first matters: one more shows what else might be chosen.
+_FEWEST_SHOWN = 2
+# The least chance of keeping target and limits that a recommended spec may have.
 _EVEN = 0.5
-# The cheapest specs by the median among which the surest is looked for, however many are shown.
-_BEHIND = 10
+# Of this many specs, cheapest by median prices, the one with the lowest upper price is searched.
+_MOST_RIVALS = 10
 
 
 class RankedAnswer(Struct, Generic[A], frozen=True):
-    """An answer that is ranked, and the fields that are found only where it is the one given."""
+    """An answer with its ranking, and a function that finds its other fields if it is the final one."""
 
     answer: A
     details: Callable[[], dict[str, Any]] = dict
@@ -47,9 +47,9 @@ class RankedAnswer(Struct, Generic[A], frozen=True):
 
 
 class PriceDoubt(Generic[R, C, A]):
-    """A request whose cheapest spec may have a price in doubt, answered as sure as prices are `today`.
+    """Answers a request whose cheapest spec may have an uncertain price; its interval is that of `today`.
 
-    `drafted` decides by the median of every price; `cost` is what candidates rank by."""
+    `drafted` answers by median prices; `cost` is the cost that candidates rank by."""
 
     def __init__(
         self, request: R, drafted: Callable[[R], RankedAnswer[A]], cost: Callable[[C], float], today: date
@@ -57,13 +57,13 @@ class PriceDoubt(Generic[R, C, A]):
         self._request, self._drafted, self._cost, self._today = request, drafted, cost, today
 
     def answer(self) -> A:
-        """The one whose first spec costs least at the upper end of its price."""
+        """The answer whose first spec costs least at the upper bound of its price."""
         draft = self._drafted(self._request)
         answer, today = draft.answer, self._today
         if not answer.ranked or all_listed(answer.ranked[0].spec, today):
             return draft.complete()
         first = answer.ranked[0]
-        if self._is_enough(first) and (listed := self._listed_behind(answer)) is not None:
+        if self._is_likely_enough(first) and (listed := self._listed_behind(answer)) is not None:
             return draft.complete(price_call=PriceCall(listed=listed))
         published: RankedAnswer[A] | None = draft
         if first.spec.offer.price.kind != LIST:
@@ -75,31 +75,31 @@ class PriceDoubt(Generic[R, C, A]):
         if first.spec.offer.price.kind == ESTIMATED:
             rivals.append(self._of_kinds({LIST, OBSERVED}))
         firsts = [(rival, rival.answer.ranked[0]) for rival in rivals if rival is not None]
-        surest, _ = min(firsts, key=lambda rival: self._order(rival[1]))
+        surest, _ = min(firsts, key=lambda rival: self._sort_key(rival[1]))
         chosen = surest.answer.ranked[0]
-        # Beside an old list price stands one of a recent list.
+        # An old list price is compared with one of a recent list.
         beside = (recent,) if chosen.spec.offer.price.kind == LIST else (published, recent)
         others = [rival for rival in beside if rival is not None and rival is not surest]
         is_listed = surest is published or surest is recent
         listed = others[0].answer.chosen if others else chosen if is_listed else None
         if surest is draft:
             return draft.complete(price_call=PriceCall(listed=None if listed is first else listed))
-        return _led_by(surest.complete(), answer, PriceCall(listed=listed, cheaper=first))
+        return _with_chosen(surest.complete(), answer, PriceCall(listed=listed, cheaper=first))
 
     def _listed_behind(self, answer: A) -> C | None:
-        """The cheapest listed candidate behind the first, of a recent list where the first is of an old one;
-        None where the first may not be the surest, or others than those shown may tell.
+        """The cheapest candidate after the first with a list price (a recent one, where the first has an old
+        one). None where another may have a lower upper price, or where unranked specs may matter.
 
-        One spec of each type is ranked: where its price is estimated, or markets are mixed, the same type may
-        be listed elsewhere."""
+        Only one spec per type is ranked: where its price is estimated, or markets are mixed, the same type
+        may have a list price elsewhere."""
         request = self._request
         ranked: tuple[C, ...] = answer.ranked
         first, *behind = ranked
-        surest = self._at_most(first)
+        surest = self._upper_rank(first)
         all_shown = len(answer.ranked) < request.max_results or self._cost(answer.ranked[-1]) >= surest
         if request.market is None or not all_shown:
             return None
-        if any(self._at_most(candidate) < surest for candidate in behind):
+        if any(self._upper_rank(candidate) < surest for candidate in behind):
             return None
         is_published = first.spec.offer.price.kind == LIST
         for candidate in ranked:
@@ -112,54 +112,54 @@ class PriceDoubt(Generic[R, C, A]):
         return None
 
     def _as_sure_as_behind(self, answer: A) -> RankedAnswer[A] | None:
-        """The answer at prices as sure as that of the spec which costs least at its upper end, among
-        the cheapest by the median; None where that is the first of them, or a listed one."""
-        if self._request.max_results < _BEHIND:
-            more = self._among(most=_BEHIND)
+        """The answer with only prices as sure as that of the spec with the lowest upper price, among the
+        cheapest by median prices; None where that is the first of them, or has a list price."""
+        if self._request.max_results < _MOST_RIVALS:
+            more = self._among(most=_MOST_RIVALS)
             answer = more.answer if more else answer
-        behind = answer.ranked[:_BEHIND]
-        surest = min(behind, key=self._at_most)
+        behind = answer.ranked[:_MOST_RIVALS]
+        surest = min(behind, key=self._upper_rank)
         if surest is behind[0] or all_listed(surest.spec, self._today):
             return None
         return self._among(price_spread=PriceSpread(surest.spec.offer.price.high, self._today))
 
     def _of_kinds(self, kinds: set[str]) -> RankedAnswer[A] | None:
-        """The answer that prices of some kinds give, of those that the request allows."""
+        """The answer from prices of these kinds that the request allows; None if they give none."""
         some = tuple(kind for kind in self._request.price_kinds or PRICE_KINDS if kind in kinds)
         return self._among(price_kinds=some) if some else None
 
-    def _among(self, most: int = _FEW, **prices: Any) -> RankedAnswer[A] | None:
-        """The answer under some prices, of `most` specs, best first; None if they give none."""
+    def _among(self, most: int = _FEWEST_SHOWN, **prices: Any) -> RankedAnswer[A] | None:
+        """The answer with `most` specs from a part of the prices; None if they give none."""
         try:
             draft = self._drafted(replace(self._request, max_results=most, **prices))
         except (NoOfferError, NoIntervalError):
             return None
         return draft if draft.answer.chosen is not None else None
 
-    def _is_enough(self, candidate: C) -> bool:
-        """Whether a candidate is as sure as it has to be, the doubt of its price counted."""
+    def _is_likely_enough(self, candidate: C) -> bool:
+        """Whether a candidate's chance, with the doubt of its price, is as high as the request needs."""
         least = self._request.confidence if self._request.is_sure else _EVEN
         return candidate.probability is None or candidate.probability >= least
 
-    def _order(self, candidate: C) -> tuple[bool, float]:
+    def _sort_key(self, candidate: C) -> tuple[bool, float]:
         """By the cost at the highest price; where a chance is required that none has, the surest first."""
-        if self._is_enough(candidate) or not self._request.is_sure:
-            return not self._is_enough(candidate), self._at_most(candidate)
+        if self._is_likely_enough(candidate) or not self._request.is_sure:
+            return not self._is_likely_enough(candidate), self._upper_rank(candidate)
         return True, -(candidate.probability or 0.0)
 
-    def _at_most(self, candidate: C) -> float:
-        """What a candidate ranks by where its prices are at the upper end of their intervals."""
+    def _upper_rank(self, candidate: C) -> float:
+        """The cost that a candidate ranks by, at the upper bounds of its prices."""
         return self._cost(candidate) * (candidate.spec.high_usd_per_hour / candidate.spec.total_usd_per_hour)
 
 
-def _led_by(chosen: A, answer: A, call: PriceCall) -> A:
-    """The answer at all prices with another chosen spec, about which `chosen` tells the rest."""
+def _with_chosen(chosen: A, answer: A, call: PriceCall) -> A:
+    """The answer from all prices, led by the chosen spec of the answer `chosen`, with that one's details."""
     first = chosen.chosen
     assert first is not None
     behind: dict[tuple[str, str], Any] = {}
     for candidate in (*answer.ranked, *chosen.ranked):
-        behind.setdefault(_type(candidate), candidate)
-    behind.pop(_type(first), None)
+        behind.setdefault(_type_key(candidate), candidate)
+    behind.pop(_type_key(first), None)
     return replace(
         chosen,
         request=answer.request,
@@ -171,13 +171,13 @@ def _led_by(chosen: A, answer: A, call: PriceCall) -> A:
     )
 
 
-def _type(candidate: HasSpec) -> tuple[str, str]:
+def _type_key(candidate: HasSpec) -> tuple[str, str]:
     instance = candidate.spec.offer.instance
     return instance.cloud, instance.name
 
 
 def with_ages(answer: A, today: date) -> A:
-    """The answer with prices as sure as they are today, and chances that count their doubt."""
+    """The answer with price intervals as wide as they are today, and chances that include this doubt."""
     return replace(
         answer,
         ranked=tuple(_with_doubt(candidate, answer.request, today) for candidate in answer.ranked),
@@ -213,9 +213,9 @@ def _surely_priced_first(
 
 
 def fresh_answer(request: R, answered: Callable[[R], A], today: date) -> A:
-    """The answer among instances whose price is not old `today`; disk prices are dated apart.
+    """The answer among instances whose price is not old `today`, whatever the age of disk prices.
 
-    Raises `StalePriceError` where older prices alone answer, and what `answered` raises."""
+    Raises `StalePriceError` where only older prices answer, and what `answered` raises."""
     try:
         fresh = answered(replace(request, fresh_on=today))
     except (NoOfferError, NoIntervalError):
@@ -253,11 +253,11 @@ def _require_fresh_price(offer: Offer, today: date) -> None:
 def recommend(
     task: Task[R, O, T, C, A], request: R, *, today: date, strict: bool = False, whole: bool = True
 ) -> A:
-    """Answer one request, `strict` among instances whose price is not old; without `whole` the ranking alone,
-    and nothing that is told beside it.
+    """The answer to one request; with `strict` among instances whose price is not old, and without `whole`
+    only the ranking, without further details.
 
-    Raises `UsageError` for what the catalogue or the predictor does not know, `NoIntervalError` where only
-    predictions without a calibrated interval would answer, and if `strict` `StalePriceError`."""
+    Raises `UsageError` for names that the catalogue or the predictor does not know, `NoIntervalError` where
+    only predictions without a calibrated interval would answer, and with `strict` `StalePriceError`."""
 
     drafted = partial(_by_median_price, task, today=today, whole=whole)
     rank = partial(task.candidate_rank, request)
@@ -267,10 +267,10 @@ def recommend(
 
 
 def _by_median_price(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool) -> RankedAnswer[A]:
-    """The answer where every price were what it is at the median.
+    """The answer by median prices.
 
-    Over all clouds there are thousands of types, and who names a cloud wants to know why each is turned down:
-    where cheap ones fill the answer, dearer ones are not predicted."""
+    All clouds together have thousands of types: where cheap ones fill the answer, dearer ones are not
+    predicted. Within one cloud all are, since its users want to know why each type is rejected."""
     for most_usd in task.cheap_usd_per_hour(request):
         draft = _among(task, request, today, most_usd, whole=whole)
         ranked = draft.answer.ranked
@@ -284,7 +284,7 @@ def _by_median_price(task: Task[R, O, T, C, A], request: R, *, today: date, whol
 def _among(
     task: Task[R, O, T, C, A], request: R, today: date, most_usd_per_hour: float | None = None, *, whole: bool
 ) -> RankedAnswer[A]:
-    """The answer among instances that cost no more."""
+    """The answer among instances up to a price (None: all)."""
     options = task.options(request, most_usd_per_hour)
     table = task.predict(request, options)
     rows = np.empty(0, dtype=np.intp) if table is None else task.ranked_rows(request, options, table)
@@ -338,7 +338,7 @@ def _among(
 
 
 def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:
-    """The cheapest spec whose bounds keep target and limits, and whose price is as sure; None if none."""
+    """The safe spec: the cheapest whose bounds keep target and limits, with a price as sure; None if none."""
     sure = replace(request, required_confidence=request.confidence, max_results=1)
     try:
         chosen = recommend(task, sure, today=today, whole=False).chosen
@@ -348,7 +348,7 @@ def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:
 
 
 def _beyond_price(task: Task[R, O, T, C, A], request: R, table: T) -> C | None:
-    """The cheapest that would answer if only its price were allowed."""
+    """The cheapest spec that misses nothing but the price limit; None if there is none."""
     if request.max_usd_per_hour is None:
         return None
     rows = np.flatnonzero(task.answering(request, table, but_for=("over_max_price",)))

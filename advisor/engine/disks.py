@@ -1,7 +1,7 @@
-"""The disk that is enough and no more: orders between the coarse steps of the catalogue's ladder.
+"""Finds disk orders between the coarse sizes that the catalogue proposes.
 
-Of a language model's weights the least order of a type that reads so fast is enough (`least_order`); what
-makes a network's work cheapest is searched by `advisor.engine.fitting` among `Orders`."""
+For a language model's weights, the smallest order of a type that reads fast enough is taken (`least_order`).
+For networks, `advisor.engine.fitting` searches `Orders` for the one that makes the work cheapest."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from advisor.engine.candidates import attached_disks, rejected_offer
 from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
 
-# Nobody orders 5,473 IOPS.
+# IOPS are ordered in round numbers: nobody orders 5,473.
 _IOPS_STEP = 10.0
-# What can be varied of an order, and the difference that matters: `both` is a factor of rate and IOPS.
+# The parts of an order that can be varied, with the smallest step; `both` is a factor of rate and IOPS.
 UNITS = {"rate": 1.0, "iops": _IOPS_STEP, "both": 0.001, "size": 1.0}
-# Orders between two ends that are tried at once.
+# Orders between the ends of a range that one round tries.
 _BETWEEN = 7
 _WEIGHTS = Message("the weights")
 
@@ -32,7 +32,7 @@ _WEIGHTS = Message("the weights")
 def disks_by_price(
     request: SpecQuestion, catalog: Catalog, offer: Offer, weights_gib: float
 ) -> list[Disk] | Rejected:
-    """Disks that hold the weights, cheapest first; the instance's own for a run, or if asked for."""
+    """Disks that hold the weights, cheapest first; local ones only for a run, or if the request has one."""
     attached = attached_disks(request, catalog, offer, weights_gib, _WEIGHTS)
     if isinstance(attached, Rejected):
         return attached
@@ -52,7 +52,7 @@ def disks_by_price(
 def least_disks(
     catalog: Catalog, offer: Offer, disks: Iterable[Disk], data_gib: float, mib_per_second: float
 ) -> list[Disk]:
-    """For each network disk larger than needed, the least order of its type that reads as fast."""
+    """For each network disk that reads at `mib_per_second` or more, a smaller order of its type that does."""
     sold, least = catalog.disks_of(offer.instance.cloud), []
     for disk in disks:
         kind = disk.choice.type
@@ -72,9 +72,8 @@ def least_order(
     most: tuple[float, float],
     needs: tuple[float, float],
 ) -> DiskChoice:
-    """The least order of a type that still gives `needs` (MiB/s, IOPS) where `order` does and the
-    instance passes on `most`: first less rate, then fewer IOPS, or less size where size is what
-    buys rate; not below `needed_gib`."""
+    """The smallest order that gives `needs` (MiB/s, IOPS), as `order` does, where the instance passes on
+    `most`. It lowers the rate, then IOPS, or the size where that buys rate, though not below `needed_gib`."""
     sold, rate, iops = Orders(rule, needed_gib), order.mib_per_second, order.iops
 
     def gives(tried: DiskChoice) -> bool:
@@ -100,24 +99,24 @@ def least_order(
 
 
 def _least(low: float, high: float, unit: float, enough: Callable[[float], bool]) -> float:
-    """The least of `low`, `low + unit`, .. that is enough; `high` where none before it is."""
+    """The least of `low`, `low + unit`, .. that is enough, by bisection; `high` where none below it is."""
     numbers = range(max(0, math.ceil((high - low) / unit)))
     first = bisect_left(numbers, True, key=lambda number: enough(low + number * unit))
     return min(low + first * unit, max(low, high))
 
 
 class Orders(Struct, frozen=True):
-    """What a disk type sells where so much data has to fit."""
+    """The orders that a disk type sells for disks that hold `needed_gib`."""
 
     rule: DiskRule
     needed_gib: float
 
     def least(self, order: DiskChoice) -> DiskChoice:
-        """The least one that names as much as an order does: its rate, its IOPS, or neither."""
+        """The smallest order that provisions the same as `order` does: rate, IOPS, or neither."""
         return self.giving(order, order.iops and 1.0, order.mib_per_second and 1.0)
 
     def range_of(self, order: DiskChoice, part: str) -> tuple[float, float, float] | None:
-        """The lowest, present and highest amount of a part that is sold; None where it is not."""
+        """The lowest, present and highest amount of a `part` (of `UNITS`); None where it cannot be varied."""
         iops, rate, rule = order.iops, order.mib_per_second, self.rule
         most_rate = rule.provision_mib_s_max or rate
         most_iops = rule.provision_iops_max or iops
@@ -129,7 +128,7 @@ class Orders(Struct, frozen=True):
         if part == "rate" and rate is not None:
             return rule.provision_mib_s_min or 1.0, rate, most_rate or rate
         if part == "iops" and iops is not None:
-            # More may be worth it where no rate has to go with it.
+            # More IOPS may pay only where the order does not also provision a rate.
             least = (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf)
             most = iops if rate else most_iops or iops
             return max(rule.provision_iops_min or 1, least), iops, most
@@ -139,7 +138,7 @@ class Orders(Struct, frozen=True):
         return None
 
     def with_part(self, order: DiskChoice, part: str, amount: float) -> DiskChoice:
-        """The order with the least that is sold and gives so much of a part."""
+        """The smallest order like `order` with at least this amount of a part."""
         iops, rate = order.iops, order.mib_per_second
         if part == "size":
             return replace(order, size_gib=self.rule.size_for(float(math.ceil(amount))))
@@ -152,7 +151,7 @@ class Orders(Struct, frozen=True):
         return self.giving(order, iops, rate)
 
     def giving(self, order: DiskChoice, iops: float | None, rate: float | None) -> DiskChoice:
-        """The least order that gives so much, where the type provisions that at all."""
+        """The smallest order with at least these IOPS and this rate (None: not provisioned)."""
         rule = self.rule
         if rate is not None:
             rate = max(float(math.ceil(rate)), rule.provision_mib_s_min or 1.0)
@@ -168,13 +167,13 @@ class Orders(Struct, frozen=True):
 def orders_between(
     orders: Orders, order: DiskChoice, part: str, low: float, high: float
 ) -> tuple[tuple[float, DiskChoice], ...]:
-    """The lower amount of a part and some up to the higher one, each in the same ratio to the next, with
-    the order that has so much. Most questions try the same ones."""
+    """Amounts of a part from `low` up to below `high`, in a constant ratio, each with its order. They are
+    cached, since most questions try the same ones."""
     step = (high / low) ** (1 / (_BETWEEN + 1))
     amounts = (low * step**number for number in range(_BETWEEN + 1))
     return tuple((amount, orders.with_part(order, part, amount)) for amount in amounts)
 
 
 def order_attached(catalog: Catalog, offer: Offer, order: DiskChoice) -> Disk:
-    """An order of a known size on the offer's instance, at the price of its region."""
+    """The disk that an order of known size gives on the offer's instance, at the price of its region."""
     return catalog.disks_of(offer.instance.cloud).attach(offer.instance, order, offer.region)

@@ -1,6 +1,6 @@
-"""The bottleneck of a prediction, and the gain of a little more of each resource.
+"""Explains a prediction: its bottleneck, and the gain from a little more of each resource.
 
-Gains are differences of the same model's likely rate, asked again with changed resources."""
+A gain is the difference between the median rates that the model predicts with and without the change."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.prepared import PreparedRows
 from advisor.models.performance.settings import SettingGain
 
-# Steps that somebody would take: what is bought comes in vCPUs, GiB, MiB/s and hundreds of IOPS.
+# The steps in which people buy RAM and IOPS.
 MEMORY_STEP_MIB = 1024.0
 IOPS_STEP = 100.0
 
 
 class Change(NamedTuple):
-    """One resource with a little more of it."""
+    """A workload with a little more of one resource, or in a larger batch."""
 
     resource: str
     step: Message | str
@@ -60,7 +60,7 @@ def explain(
     workload: Workload,
     prediction: Prediction,
 ) -> Explanation:
-    """Explain the `prediction` of a workload on an instance with a disk."""
+    """The explanation of a workload's `prediction` on an instance with a disk."""
     resources = resources_of(catalog, instance, disk, prediction.gpus_used)
     rates = dict(prediction.stage_rates)
     bound = rates.pop(prediction.bottleneck)
@@ -76,7 +76,7 @@ def explain(
 
 
 def changes(model: PerformanceModel, workload: Workload, has: Resources) -> Iterator[Change]:
-    """Each resource that can be had in steps, and the next larger batch that fits."""
+    """One step more of each resource that can be bought, and the next larger batch that fits."""
     step = "1 vCPU, a core" if has.physical_cores >= has.vcpus else "1 vCPU, half a core"
     yield Change("vcpus", step, workload, _with_vcpu(model, workload, has))
     more_memory = replace(has, memory_mib=has.memory_mib + MEMORY_STEP_MIB)
@@ -113,10 +113,10 @@ def _gains(
 
 
 def _with_vcpu(model: PerformanceModel, workload: Workload, has: Resources) -> Resources:
-    """One vCPU more, which is half a core where a core is sold as two.
+    """The resources with one vCPU more, which is half a core where a core is sold as two.
 
-    Its loader process brings its own RAM: otherwise it would take from the page cache, and a vCPU that helps
-    nobody would seem to do harm, though nobody had to use it."""
+    The RAM of its loader process is added, too: otherwise the process would shrink the page cache, and a vCPU
+    that need not be used would lower the rate."""
     cores = has.physical_cores * (has.vcpus + 1) / has.vcpus
     more = replace(has, vcpus=has.vcpus + 1, physical_cores=cores)
     loader_mib = model.host_memory_mib(workload, more) - model.host_memory_mib(workload, has)
@@ -124,7 +124,7 @@ def _with_vcpu(model: PerformanceModel, workload: Workload, has: Resources) -> R
 
 
 def _larger_batch(model: PerformanceModel, workload: Workload, has: Resources) -> Workload | None:
-    """The workload with the next larger batch; None where none is worth a look, or none fits."""
+    """The workload with the next larger batch size; None where there is none, or it does not fit."""
     larger = [size for size in BATCH_SIZES if size > workload.batch_size]
     if not larger or workload.task is Task.PREPROCESSING:
         return None
@@ -134,20 +134,20 @@ def _larger_batch(model: PerformanceModel, workload: Workload, has: Resources) -
     return next_one if model.host_memory_mib(next_one, has) <= has.memory_mib else None
 
 
-class _Prepared(NamedTuple):
-    """What other settings bring a GPU, and rows with them on an instance, whatever its disk."""
+class _Settings(NamedTuple):
+    """Gains of other settings on a GPU, and prepared predictions with them for an instance with any disk."""
 
     gains: Sequence[SettingGain]
     rows: PreparedRows | None
 
 
-_PREPARED: IdentityCache[_Prepared] = IdentityCache(512)
+_KEPT: IdentityCache[_Settings] = IdentityCache(512)
 
 
 def settings_of_candidate(
     candidate: Candidate, catalog: Catalog, model: PerformanceModel
 ) -> tuple[OtherSetting, ...]:
-    """Of all instances of a candidate together."""
+    """The other settings of a candidate, with the rates of all its instances together."""
     resources = candidate_resources(catalog, candidate)
     return _other_settings(model, candidate.workload, resources, candidate.prediction, candidate.spec.count)
 
@@ -158,8 +158,8 @@ def with_cheaper_specs(
     preparations: Preparations,
     model: PerformanceModel,
 ) -> tuple[OtherSetting, ...]:
-    """The settings, each with the spec that the target takes under it where that costs clearly less: among
-    the GPUs that are just too slow as it is, and only where rows tell the setting's gain there."""
+    """The settings, each with the spec that reaches the target under it, where that costs clearly less. It is
+    searched among GPUs that are just too slow so far, and needs observations of the setting's gain."""
     request, chosen = answer.request, answer.chosen
     if chosen is None or not request.ranks_by_price:
         return tuple(settings)
@@ -177,7 +177,7 @@ def with_cheaper_specs(
         if other is None or gpu is None:
             return None
         before = replace(other.workload, **{setting.field: getattr(chosen.workload, setting.field)})
-        gains = _that_fit(model, before, gpu, request.confidence)
+        gains = _gains_on(model, before, gpu, request.confidence)
         return other if any(gain.setting.name == setting.name for gain in gains) else None
 
     return tuple(replace(setting, instead=cheaper(setting)) for setting in settings)
@@ -186,7 +186,7 @@ def with_cheaper_specs(
 def settings_of_instance(
     shown: InstancePrediction, catalog: Catalog, model: PerformanceModel
 ) -> tuple[OtherSetting, ...]:
-    """Of a named instance."""
+    """The other settings of a prediction for a named instance."""
     resources = resources_of(catalog, shown.instance, shown.disk, shown.prediction.gpus_used)
     return _other_settings(model, shown.workload, resources, shown.prediction)
 
@@ -198,13 +198,13 @@ def _other_settings(
     if gpu is None or workload.task is Task.PREPROCESSING:
         return ()
 
-    def prepared() -> _Prepared:
-        gains = _that_fit(model, workload, gpu, confidence)
+    def prepared() -> _Settings:
+        gains = _gains_on(model, workload, gpu, confidence)
         pairs = [(gain.workload, resources) for gain in gains]
-        return _Prepared(gains, model.prepare(pairs, confidence=confidence) if pairs else None)
+        return _Settings(gains, model.prepare(pairs, confidence=confidence) if pairs else None)
 
     key = workload, replace(resources, disk=NO_LIMIT), confidence
-    gains, rows = _PREPARED.get((model,), key, prepared)
+    gains, rows = _KEPT.get((model,), key, prepared)
     if rows is None:
         return ()
     after = rows.with_disks(range(len(gains)), [resources.disk] * len(gains))
@@ -212,10 +212,10 @@ def _other_settings(
 
 
 def with_settings(on_gpu: OnGpu, model: PerformanceModel) -> OnGpu:
-    """A GPU by itself, where nothing else binds, with what other settings bring it."""
+    """The prediction for a GPU alone, with the rates under other settings."""
     if on_gpu.workload is None or on_gpu.prediction is None:
         return on_gpu
-    gains = _that_fit(model, on_gpu.workload, on_gpu.gpu, on_gpu.prediction.confidence)
+    gains = _gains_on(model, on_gpu.workload, on_gpu.gpu, on_gpu.prediction.confidence)
     after = [
         model.predict_gpu([gain.workload], on_gpu.gpu, confidence=on_gpu.prediction.confidence)[0]
         for gain in gains
@@ -223,7 +223,7 @@ def with_settings(on_gpu: OnGpu, model: PerformanceModel) -> OnGpu:
     return replace(on_gpu, other_settings=_settings(gains, after, on_gpu.prediction))
 
 
-def _that_fit(model: PerformanceModel, workload: Workload, gpu: Gpu, confidence: float) -> list[SettingGain]:
+def _gains_on(model: PerformanceModel, workload: Workload, gpu: Gpu, confidence: float) -> list[SettingGain]:
     gains = model.setting_gains(workload, gpu, confidence=confidence)
     return [gain for gain in gains if model.gpu_memory_mib(gain.workload) <= gpu.memory_mib]
 

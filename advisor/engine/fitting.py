@@ -1,8 +1,8 @@
-"""Searches disk orders between the catalogue's steps, for the instances worth showing.
+"""Searches disk orders between the catalogue's sizes, for the instances that may be shown.
 
-The ladder shows which instances answer at all. Those that may be chosen or shown are searched for the order
-with which they rank first: the least one that reaches a target, or the one that makes a run or a sample
-cheapest. What is found is predicted at every batch size."""
+The catalogue's sizes show which instances answer at all. For those that may be chosen or shown, a search
+finds the disk order that ranks best: the smallest that reaches a target, or the one that makes a run or a
+sample cheapest. It is then predicted at every batch size."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed
 from advisor.engine.table import Table, best_of_each, distinct, is_among
 from advisor.questions.network import NetworkQuestion
 
-# How often the range of a part is searched at most. A round leaves a quarter of it: 4 ** 8 steps are more
-# than there are whole units.
+# The most rounds of a search over one part. A round leaves a quarter of the range: 4 ** 8 steps are more than
+# there are whole units.
 _ROUNDS = 8
-# Two ways to the same amount of a part end this near to each other.
+# Two computations of the same amount of a part differ by up to this share.
 _SAME = 1e-9
-# What rows are sorted by, the least first: dollars beyond the price allowed, the rank, and less rate.
+# The sort keys of rows, least first: dollars beyond the price limit, the rank, and the negative rate.
 _Keys = tuple[Floats, Floats, Floats]
-# What is worth buying of both together depends on what each alone can do without, and the reverse.
+# The order in which parts are varied. The best amounts of `both`, rate and IOPS depend on each other.
 _TURNS_BY_PRICE = ("rate", "iops", "size")
 _TURNS = ("rate", "iops", "both", "rate", "iops", "both", "rate", "iops", "rate", "size")
 
@@ -37,20 +37,19 @@ _TURNS = ("rate", "iops", "both", "rate", "iops", "both", "rate", "iops", "rate"
 def with_fitted_disks(
     request: NetworkQuestion, catalog: Catalog, table: Table, rows: Booleans, last_shown: float = math.inf
 ) -> Table:
-    """The (completed) table with more rows: of the `rows` those instances that may be chosen or
-    shown, with the disk orders that suit them best. `last_shown` is the rank beyond which nothing
-    is shown, whatever is found here."""
+    """The (completed) table, followed by rows with the best disk orders for those instances among `rows`
+    that may be chosen or shown. Rows that rank beyond `last_shown` are never shown."""
     if request.disk is not None:
         return table
     if request.max_usd_per_hour is not None:
-        # Whatever is shown, no type is too dear that answers with some disk.
+        # Types are not rejected as too dear if they answer with some disk, even if they are not shown.
         answers = np.zeros(len(table.names), dtype=bool)
         answers[table.kind[answering(request, table)]] = True
         every = replace(request, max_results=len(table) + 1)
         table = _Fitting(every, catalog, math.inf).fitted(table, rows & ~answers[table.kind])
         rows = np.append(rows, np.ones(len(table) - len(rows), dtype=bool))
     if request.max_run_usd is not None:
-        # A step is too slow and the next one too dear: what lies between may keep the limit.
+        # Where one size is too slow and the next too dear, a size between them may keep the limit.
         anyhow = replace(request, max_run_usd=None, max_results=len(table) + 1)
         table = _Fitting(anyhow, catalog, math.inf, by_limit=True).fitted(table, rows)
         rows = np.append(rows, np.ones(len(table) - len(rows), dtype=bool))
@@ -58,7 +57,7 @@ def with_fitted_disks(
 
 
 class _Fitting(Struct, frozen=True):
-    """One search over all instances. `by_limit`: what the run may cost is what ranks."""
+    """One search over all instances; with `by_limit` rows rank by the cost of the run that is limited."""
 
     request: NetworkQuestion
     catalog: Catalog
@@ -66,7 +65,7 @@ class _Fitting(Struct, frozen=True):
     by_limit: bool = False
 
     def fitted(self, table: Table, rows: Booleans) -> Table:
-        """The table with the orders that were found, at every batch."""
+        """The table, followed by rows with the orders found, at every batch size."""
         able = table.take(np.flatnonzero(rows))
         able = able.take(self._enough(able))
         if not len(able):
@@ -94,8 +93,8 @@ class _Fitting(Struct, frozen=True):
         return answering(self.request, table, but_for=("over_max_price",))
 
     def _keys(self, table: Table) -> _Keys:
-        """What is too dear comes after all that is not, the least dear first: where samples count,
-        an order beyond the price would else hide those within it."""
+        """The sort keys of rows. Those beyond the price limit come last: where the cost of samples ranks, an
+        order beyond the limit could otherwise hide those within it."""
         most, hours = self.request.max_usd_per_hour, deciding(self.request, table).hours
         beyond = np.zeros(len(table)) if most is None else np.maximum(0.0, table.usd - most)
         if self.by_limit and hours is not None:
@@ -103,7 +102,7 @@ class _Fitting(Struct, frozen=True):
         return beyond, rank(self.request, table), -table.lower
 
     def _limits(self, table: Table, keys: _Keys, best: Integers, last_shown: float) -> tuple[float, Floats]:
-        """The rank of the last that is shown, and the rank that each option must beat: its `best` row's."""
+        """The rank of the last spec to show, and the rank of its `best` row that each option must beat."""
         beyond, rank, _ = keys
         ranks = np.where(beyond[best] > 0, np.inf, rank[best])
         last_shown = min(last_shown, float(np.sort(ranks)[: self.request.max_results][-1]))
@@ -112,7 +111,7 @@ class _Fitting(Struct, frozen=True):
         return last_shown, limits
 
     def _on_hard_disks(self, table: Table, best: Integers, limits: Floats) -> Table | None:
-        """Hard disks that could come out ahead on instances that answer, at their best batch."""
+        """Rows with hard disks that may rank within the limits, at the best batch of answering instances."""
         best = best[self._may_win(table, best, np.zeros(len(best)), limits)]
         pairs = [
             (row, disk)
@@ -127,20 +126,20 @@ class _Fitting(Struct, frozen=True):
         return made.take(self._enough(made))
 
     def _worth_fitting(self, table: Table, keys: _Keys, limits: Floats) -> Integers:
-        """The best start of each offer and disk type that could still come out ahead: of the same
-        offer with another disk, and of the last that would be shown."""
+        """The rows to start searches from: the best of each offer and disk type that could still beat the
+        offer's other disks and the last spec to show."""
         types, number = np.unique(table.disk_type, return_inverse=True)
         groups = (table.option * (MOST_INSTANCES + 1) + table.count) * len(types) + number
         best = best_of_each(groups, *keys)
         if self.request.max_usd_per_hour is not None:
-            # Less of what is too dear may be better than more of what is not.
+            # A smaller order of a disk that is too dear may be better than a larger one of another.
             best = distinct(np.concatenate([best, best_of_each(groups, *keys[1:])]))
         best = best[np.array([disk.price is not None for disk in table.disk[best]], dtype=bool)]
         least = self._least_usd(table, best, table.disk[best].tolist())
         return _at_best_batch(table, best[self._may_win(table, best, least, limits)])
 
     def _least_usd(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Floats:
-        """The dollars an hour of the least order of each disk's type on the row's offer."""
+        """Dollars per hour of the smallest order of each disk's type on the row's offer."""
         known, usd = dict[tuple[object, ...], float](), []
         for row, disk in zip(rows.tolist(), disks, strict=True):
             offer, order = table.offer(row), disk.choice
@@ -158,7 +157,7 @@ class _Fitting(Struct, frozen=True):
         return Orders(disks.rules[disk_type], disks.fitting_size(disk_type, dataset_gib))
 
     def _may_win(self, table: Table, rows: Integers, disk_usd: Floats, limits: Floats) -> Booleans:
-        """Whether rows with a disk of that price at their upper bound may rank within the limits."""
+        """Which rows could rank within the limits with disks of that price, by the upper bounds of rates."""
         request = self.request
         usd = table.count[rows] * (table.offer_usd[rows] + disk_usd)
         least = usd
@@ -168,14 +167,13 @@ class _Fitting(Struct, frozen=True):
         return np.asarray(allowed & (least <= limits[table.option[rows]]) & (least < np.inf))
 
     def _ordered(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Table:
-        """Rows with other disks, on as many instances as before, so that more disk is never slower."""
+        """The rows with other disks on as many instances as before, so that a larger disk is never slower."""
         made = with_runs(self.request, table.with_orders(rows, disks))
         return at_count(made, table.count[rows])
 
     def _cheapest_orders(self, table: Table, starts: Integers) -> list[tuple[int, Disk]]:
-        """The order from each start on that makes a run, or a sample, cheapest: less or more of
-        rate, of IOPS, of both together, or of the size that buys them. An order replaces another
-        only where it ranks before it."""
+        """For each start its row and the disk found that ranks best, by varying rate, IOPS, both together, or
+        the size that buys them. An order replaces another only where it ranks before it."""
         disks, keys = table.disk[starts].tolist(), self._ranked(table.take(starts))
         ranked = zip(starts.tolist(), disks, keys, strict=True)
         searches = [
@@ -194,8 +192,8 @@ class _Fitting(Struct, frozen=True):
         return [(search.start, search.disk) for search in searches]
 
     def _try_between(self, table: Table, searches: Sequence[_Search]) -> None:
-        """One round: try orders between the ends of every search; keep the best, and its neighbours
-        as the new ends."""
+        """Makes one round: tries orders between the ends of every search, keeps the best, and takes its
+        neighbours as the new ends."""
         tried = [(search, *new) for search in searches for new in search.untried()]
         if tried:
             starts = [search.start for search, *_ in tried]
@@ -215,8 +213,8 @@ class _Fitting(Struct, frozen=True):
 
 
 class _Search(Struct):
-    """The best order so far from a start on, the range of the part that is varied, and where the other
-    parts left the order: `base`, which was best before."""
+    """The state of a search from a start: the best disk so far, the range of the varied part, and `base`, the
+    best order before this part was varied."""
 
     start: int
     disk: Disk
@@ -232,7 +230,7 @@ class _Search(Struct):
     settled: dict[str, DiskChoice] = field(default_factory=dict)
 
     def begin(self, part: str) -> bool:
-        """Whether the part can be varied, and something has changed since it was."""
+        """Starts to vary a part; False where it cannot be varied, or nothing has changed since it was."""
         self.part, self.base = part, self.disk.choice
         if self.settled.get(part) == self.base:
             return False
@@ -243,7 +241,7 @@ class _Search(Struct):
         return True
 
     def untried(self) -> Iterator[tuple[float, DiskChoice]]:
-        """Amounts between the ends, and their orders but those that another amount had: they win no more."""
+        """Amounts between the ends with their orders, except orders that were tried before."""
         between = orders_between(self.orders, self.base, self.part, self.low, self.high)
         self.amounts = [amount for amount, _ in between]
         for amount, order in between:
@@ -252,7 +250,7 @@ class _Search(Struct):
                 yield amount, order
 
     def narrow(self) -> None:
-        """The neighbours of the best amount become the ends."""
+        """Makes the neighbours of the best amount the new ends."""
         amounts = (*self.amounts, self.high)
         below = bisect_left(amounts, self.amount * (1 - _SAME))
         above = bisect_right(amounts, self.amount * (1 + _SAME))
@@ -261,8 +259,8 @@ class _Search(Struct):
 
 
 def _at_best_batch(table: Table, rows: Integers) -> Integers:
-    """For each row the one of its spec that has the highest lower bound: it bears the least disk,
-    and the larger one of those that the disk holds back alike gains most by a faster disk."""
+    """For each row that of its spec with the highest lower bound, which needs the smallest disk; of rows that
+    the disk holds back alike, that with the largest batch, which gains most from a faster disk."""
     spec = table.spec * (MOST_INSTANCES + 1) + table.count
     same = np.flatnonzero(is_among(spec, spec[rows]))
     best = same[best_of_each(spec[same], -table.lower[same], -table.batch[same])]

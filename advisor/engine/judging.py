@@ -1,8 +1,8 @@
-"""Chooses which instance types to judge: all with an accelerator, and the CPU types worth showing.
+"""Chooses which instance types to judge: all with an accelerator, and the CPU types that may be shown.
 
-A bound decides about these: the network alone on a CPU, everything else for nothing, is never slower than
-what is predicted for the whole, and no disk is cheaper than none. Over all clouds nothing is looked at that
-costs more than the last that is shown; who names a cloud wants to know why each type is turned down."""
+A bound selects these: computing alone is never slower than the whole work, and no disk is cheaper than none.
+Over all clouds, types that cost more than the last one shown are not looked at. Within one cloud all are,
+since its users want to know why each type is rejected."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from advisor.engine.rejected import CpuTypes, SlowCpus, ranked_by_bound
 from advisor.engine.table import Table
 from advisor.questions.network import NetworkQuestion
 
-# Types that are predicted first where the cheapest may be enough, and more of them for each spec
-# that is shown; each further group is twice as large.
+# The number of types predicted first where the cheapest may be enough, and how many more for each spec to
+# show; each further group is twice as large.
 _FIRST_GROUP, _FOR_EACH_SHOWN = 8, 4
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """The verdicts on some types: all their rows, fitted disks among them, the best row of each that may
-    be shown, a row and a reason of each rejected one, and the types (by kind) that answer and are too
-    dear to be shown."""
+    """The verdicts on some types: the table of their rows with fitted disks, the best row of each type that
+    may be shown, a row and the reason of each rejected one, and the types (by kind) that answer `beyond` the
+    prices shown."""
 
     table: Table
     best: Integers
@@ -50,7 +50,7 @@ class Judged(Struct, frozen=True, kw_only=True):
     front: Table | None = None
 
     def within(self, wanted: Callable[[str], bool]) -> Judged:
-        """Only of some types, by name; the rows of the others stay."""
+        """The verdicts on some types only, by name; the rows of the others stay in the table."""
         kinds, some = self.table.kind, np.array([wanted(name) for name in self.table.names])
         return replace(
             self,
@@ -60,7 +60,7 @@ class Judged(Struct, frozen=True, kw_only=True):
         )
 
     def beside(self, other: Judged) -> Judged:
-        """These types, then others, of which more are predicted by now."""
+        """These verdicts, followed by those on other types of a table that may have grown since."""
         rows, beyond = len(self.table), other.beyond.copy()
         beyond[: len(self.beyond)] |= self.beyond
         return Judged(
@@ -73,8 +73,8 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 class Judgement(Struct, kw_only=True):
-    """The verdicts on all types of a prepared workload and place: those judged by their rows (None: none
-    runs), others that are rejected, and the number of offers."""
+    """The verdicts on all types of a prepared workload and place: those judged by rows (None: none runs),
+    other rejected types, and the number of offers considered."""
 
     prepared: Prepared
     listing: Listing
@@ -84,13 +84,13 @@ class Judgement(Struct, kw_only=True):
     considered: int = 0
 
     def last_shown(self, request: NetworkQuestion, shown: int) -> float:
-        """What the last of those that are shown ranks by."""
+        """The rank of the last of the `shown` best types; infinite where there are fewer."""
         if self.judged is None:
             return math.inf
         return _smallest(rank(request, self.judged.table)[self.judged.best], shown)
 
     def add(self, judged: Judged | None) -> None:
-        """Types more."""
+        """Adds the verdicts on more types."""
         if judged is not None:
             self.judged = judged if self.judged is None else self.judged.beside(judged)
 
@@ -98,8 +98,8 @@ class Judgement(Struct, kw_only=True):
 def judgement(
     request: NetworkQuestion, prepared: Prepared, listing: Listing, shown: int, fitted: int | None = None
 ) -> Judgement:
-    """The types that may be among the `shown` best, or on the front, and the reasons against the others;
-    disks are fitted where a type may be among the `fitted` best, by default of those that are asked for."""
+    """The types that may be among the `shown` best, or on the front, and the reasons against the others.
+    Disks are fitted for types that may be among the `fitted` best (None: the request's `max_results`)."""
     cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
     verdicts = Judgement(prepared=prepared, listing=listing)
     if is_plain(request):
@@ -138,7 +138,7 @@ def _judge_by_price(
         looked_at |= _cheap(request, rank_of, prepared, ranks, _FIRST_GROUP, shown)[0]
     verdicts.add(_judged(replace(request, max_results=fitted or request.max_results), prepared, looked_at))
     limit = verdicts.last_shown(request, shown)
-    # Whatever was predicted before, the answer is about the same types.
+    # The answer must not depend on which further types earlier requests had predicted.
     wanted = {name for name, rank in rank_of.items() if rank <= limit}
     if leaves_out_dear:
         dearest = verdicts.last_shown(request, request.max_results)
@@ -160,8 +160,8 @@ def _cheap(
     first: int,
     shown: int,
 ) -> tuple[frozenset[str], Floats]:
-    """Names of types that could be shown, predicted in growing groups: the type first that could
-    rank first, while more could be, beside others that rank by `ranks`; and those with their ranks."""
+    """The names of types that could be shown, and the given `ranks` of other types with theirs added. Types
+    are predicted in growing groups, by the `bounds` of their ranks, while one could be among the best."""
     looked_at: frozenset[str] = frozenset()
     rest, size, limit = list(bounds), first, math.inf
     while rest and bounds[rest[0]] <= limit:
@@ -174,7 +174,7 @@ def _cheap(
 
 
 def _ranks_at_steps(request: NetworkQuestion, predicted: Predicted, names: frozenset[str]) -> Floats:
-    """The least rank of each of some types that run, at the catalogue's steps of disks."""
+    """The least rank of each named type that runs, with the catalogue's disk sizes."""
     if predicted.table is None:
         return np.empty(0)
     some = np.array([name in names for name in predicted.table.names])
@@ -184,7 +184,7 @@ def _ranks_at_steps(request: NetworkQuestion, predicted: Predicted, names: froze
 
 
 def _judge_cpus_in_groups(request: NetworkQuestion, cpus: CpuTypes, shown: int, verdicts: Judgement) -> None:
-    """Judges CPU types in growing groups until no more could be shown or lie on the front."""
+    """Judges CPU types in growing groups, until no further one could be shown or be on the front."""
     last = math.inf if wants_front(request) else verdicts.last_shown(request, shown)
     verdicts.considered += len(cpus.types)
     rank_of, verdicts.slow, rejected = ranked_by_bound(request, cpus, last)
@@ -210,7 +210,7 @@ def _judge_cpus_in_groups(request: NetworkQuestion, cpus: CpuTypes, shown: int, 
 
 
 def _may_lead(request: NetworkQuestion, cpus: CpuTypes, index: int, front: Table | None) -> bool:
-    """Whether a type could lie on the front: nothing there is as cheap and as fast as it."""
+    """Whether a CPU type could be on the front: no spec there is as cheap and as fast."""
     if front is None:
         return True
     usd, rate = cpus.usd[index], cpus.most[index] * request.max_count
@@ -228,7 +228,7 @@ def _least_ranks(request: NetworkQuestion, table: Table, answers: Booleans) -> F
 def _judged(
     request: NetworkQuestion, prepared: Prepared, names: frozenset[str], last_shown: float = math.inf
 ) -> Judged | None:
-    """Verdicts on types by name, with a suitable disk where they may be shown."""
+    """The verdicts on the named types, with fitted disks where they may be shown; None where none runs."""
     predicted = prepared.predicted
     if predicted.table is None:
         return None
@@ -245,7 +245,7 @@ def _judged(
         able = _kinds_of(coarse, fast)
         least = _least_ranks(request, coarse, np.logical_and.reduce([limit.keeps for limit in judged]))
         last = min(last_shown, _smallest(least, request.max_results))
-        # What is too dear with the catalogue's steps of disks may answer with another disk.
+        # A type that is too dear with the catalogue's disk sizes may answer with another size.
         within = coarse.source.cheapest_offer <= (request.max_usd_per_hour or 0.0)
         near = able & ((coarse.source.cheapest_offer <= last) | (np.isinf(least) & within))
         beyond = able & ~near & (least < np.inf)
@@ -267,7 +267,7 @@ def _judged(
 
 
 def _front(request: NetworkQuestion, table: Table, good: Booleans) -> Table:
-    """The rows that nothing beats; with hard disks, which the ranking seldom needs."""
+    """The rows that no other beats in price and rate, including hard disks, which are rarely ranked."""
     slow = completed(request, table.source.on_hard_disks(_kinds_of(table, slice(None))))
     every = table.take(good).beside(slow.take(answering(request, slow)))
     return _leading(every.take(good_batches(request, every)))
@@ -289,18 +289,18 @@ def _kinds_of(table: Table, rows: Booleans | slice) -> Booleans:
 
 
 def _smallest(values: Floats, count: int) -> float:
-    """The `count`-th smallest; infinite where there are fewer."""
+    """The `count`-th smallest value; infinite where there are fewer."""
     return math.inf if count > len(values) else float(np.partition(values, count - 1)[count - 1])
 
 
-# Nobody takes a spec of less than a fiftieth of the cheapest one's rate; nor instead of the recommended
-# one a spec of less than a twentieth of its rate, or whose samples cost more than five times as much.
+# Nobody takes a spec with less than a fiftieth of the cheapest one's rate. On the front, nobody takes one
+# with less than a twentieth of the recommended one's rate, or with samples at over five times its cost.
 LEAST_SHARE, LEAST_OF_FRONT, MOST_TIMES = 0.02, 0.05, 5.0
 
 
 def pareto_rows(table: Table, rows: Integers) -> Integers:
-    """Of some rows those than which no other is as cheap and faster, or as fast and cheaper;
-    cheapest first. Of equal ones the first by name, then by the smaller batch."""
+    """Those of the rows that no other beats in price or lower bound without losing in the other, cheapest
+    first; of equal ones the first by name, then by the smaller batch."""
     _, by_name = np.unique(table.names.astype(str), return_inverse=True)
     lower = table.lower[rows]
     keys = table.batch[rows], by_name.reshape(-1)[table.kind[rows]], -lower, table.usd[rows]
@@ -310,7 +310,7 @@ def pareto_rows(table: Table, rows: Integers) -> Integers:
 
 
 def specs_of(request: NetworkQuestion, table: Table) -> list[Candidate]:
-    """Every spec of a table that answers, at its good batch."""
+    """The candidates of all specs of a table that answer, each at its good batch."""
     table = completed(request, table)
     table = table.take(answering(request, table))
     return table.candidates(good_batches(request, table).tolist(), request)
@@ -326,7 +326,7 @@ def pareto_front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 def worth_taking(front: tuple[Candidate, ...], chosen: Candidate | None) -> tuple[Candidate, ...]:
-    """Of a front what somebody may take instead of the chosen spec, with that itself, by price."""
+    """The candidates of a front that somebody may take instead of the chosen one, with that one, by price."""
     if chosen is None or not front:
         return front
     spec, lower = chosen.spec, chosen.prediction.lower

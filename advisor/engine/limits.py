@@ -1,7 +1,7 @@
-"""Checks candidates against the limits of a question, counts instances and runs, and ranks rows.
+"""Checks candidates against the limits of a question, counts instances, times runs, and ranks rows.
 
-The limits are judged in one order. A type is turned down for the first one that none of its candidates keeps,
-of those that keep all before it: so the reason is true of the whole type, whatever its disk and batch."""
+The limits are checked in a fixed order, and only candidates that keep one are checked against the next. A
+type is rejected for the limit that removes its last candidate: the reason holds for all disks and batches."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from advisor.models.bayes import gaussian_multiplier
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 
-# The smallest batch within 5 % of the best lower bound: latency and memory are dear.
+# Of the batches within 5 % of the best lower bound the smallest is taken: it saves latency and memory.
 GOOD_ENOUGH = 0.95
-# A change of what runs has to bring the price below this share of it.
+# A change of settings counts as cheaper only below this share of the price.
 CLEARLY_LESS = 0.95
-# The first epoch reads the disk: it may take at most so many times as long as a later one has to.
+# The first epoch reads the disk: it may take up to this many times as long as later ones must.
 MOST_FIRST_EPOCHS = 2.0
-# Beyond this nobody rents a handful of machines, and wants another kind of answer.
+# The most instances of an answer: larger fleets need another kind of answer.
 MOST_INSTANCES = 1000
 TOO_SLOW = "too_slow"
-# Chances that differ by less are equal.
+# Chances that differ by less count as equal.
 _SAME_CHANCE = 0.01
 
 
 class Limit(Struct, frozen=True):
-    """A limit: its reason, which rows keep it, how near each row comes to it, and the factor by which a row
-    misses it where that is known."""
+    """A limit: the reason code, which rows keep it, how near each row comes to it (higher is nearer), and the
+    factor by which each row misses it, where that is known."""
 
     reason: str
     keeps: Booleans
@@ -48,18 +48,18 @@ class Limit(Struct, frozen=True):
 
     @classmethod
     def most(cls, reason: str, values: Floats, most: float) -> Limit:
-        """Values that may be no greater."""
+        """The limit on rows whose `values` may not exceed `most`."""
         return cls(reason, values <= most, -values, values / most)
 
     @classmethod
     def least(cls, reason: str, values: Floats, least: Floats | float) -> Limit:
-        """Values that may be no smaller."""
+        """The limit on rows whose `values` may not fall below `least`."""
         with np.errstate(divide="ignore"):
             return cls(reason, values >= least, values, least / values)
 
 
 def require_countable(request: NetworkQuestion) -> None:
-    """Refuse instances that share work where they would have to train together."""
+    """Raises `UsageError` for several independent instances that would have to train together."""
     if request.max_count > 1 and request.task is Task.TRAINING:
         raise UsageError(
             Message(
@@ -72,22 +72,21 @@ def require_countable(request: NetworkQuestion) -> None:
 
 
 def wants_front(request: NetworkQuestion) -> bool:
-    """Where price and rate are weighed by the reader: without a target, and where it is asked."""
+    """Whether the answer has the front of price and rate: without a target, or where the request wants it."""
     return request.target_throughput is None or request.pareto
 
 
 def is_plain(request: NetworkQuestion) -> bool:
-    """Whether a rate and a price by the hour decide: then few types are near."""
+    """Whether only the rate and the hourly price decide, so that few types can be near the best."""
     return request.ranks_by_price and not wants_front(request)
 
 
 def completed(request: NetworkQuestion, table: Table) -> Table:
-    """The table with its runs' hours, and as many instances as each row needs: `max_count` where those are
-    too few.
+    """The table with the hours of runs, and with the instances that each row needs, up to `max_count`.
 
-    Instances that share nothing have the bottleneck of one of them, and all are wrong alike: the lower bound
-    of n is n times that of one (docs/scaling.md). Where a miss counts by its cost, rows follow with the
-    counts that are sure, and between: more instances miss less often."""
+    Independent instances have the bottleneck of a single one, and their errors are fully correlated: the
+    lower bound of n is n times that of one (docs/scaling.md). Where a miss counts by its cost, more rows
+    follow, with larger counts up to that whose lower bound is enough: more instances miss less often."""
     table = with_runs(request, table)
     if request.max_count == 1:
         return table
@@ -105,7 +104,7 @@ def completed(request: NetworkQuestion, table: Table) -> Table:
 
 
 def _count_needed(request: NetworkQuestion, table: Table, each: Floats, hours: Floats | None) -> Integers:
-    """As many instances of such rates as the target and the longest run need."""
+    """The number of instances that the target and the longest run take, at these rates and hours."""
     needed = np.ones(len(table))
     if request.target_throughput is not None:
         needed = np.maximum(needed, times_needed(request.target_throughput, each))
@@ -117,8 +116,7 @@ def _count_needed(request: NetworkQuestion, table: Table, each: Floats, hours: F
 
 
 def with_runs(request: NetworkQuestion, table: Table) -> Table:
-    """The table with the hours of a run on one instance, or on all nodes that train together, where the
-    request has a run.
+    """The table with the hours of the request's run, if any, on one instance or on all nodes of a training.
 
     Training reads its data from the disk in the first epoch, and from the page cache, as far as RAM holds it,
     in later ones."""
@@ -149,7 +147,7 @@ def with_runs(request: NetworkQuestion, table: Table) -> Table:
 
 
 def at_count(table: Table, count: Integers) -> Table:
-    """The rows on so many instances: a run is shared evenly, and each of them starts."""
+    """The rows with other counts of instances; these share a run evenly, after each has started."""
     if table.hours_upper is None or table.hours_median is None or table.hours_lower is None:
         return replace(table, count=count)
     share, start = (1 / count) / (1 / table.count), table.start_hours
@@ -163,7 +161,7 @@ def at_count(table: Table, count: Integers) -> Table:
 
 
 def most_count(request: NetworkQuestion, table: Table) -> Integers:
-    """As many instances as may be had: `max_count`, and what the quota allows; one at least."""
+    """The most instances per row that `max_count` and the quota allow; one at least."""
     if not request.vcpu_quota:
         return np.full(len(table), request.max_count)
     startable = [most_startable(offer, request.vcpu_quota) for offer in table.offers()]
@@ -172,7 +170,7 @@ def most_count(request: NetworkQuestion, table: Table) -> Integers:
 
 
 def count_that_would_do(request: NetworkQuestion, nearest: Candidate) -> int | None:
-    """How many of the nearest would answer; None where other limits stop it or it is too many."""
+    """The number of instances of the nearest spec that would answer; None where other limits forbid it."""
     target, spec = request.target_throughput, nearest.spec
     if request.task is Task.TRAINING or target is None or request.max_usd_per_hour is not None:
         return None
@@ -184,24 +182,24 @@ def count_that_would_do(request: NetworkQuestion, nearest: Candidate) -> int | N
 
 
 def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
-    """The least whole multiple of `each` that makes `wanted`; inf where there is none."""
+    """The least whole number by which `each` reaches `wanted`; inf where none does."""
     wanted, each = np.broadcast_arrays(np.asarray(wanted, float), np.asarray(each, float))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = wanted / each
         times = np.ceil(ratio)
-        # Division rounds: what it says may be one off either way.
+        # Division rounds, so the result may be one too many or too few.
         times = np.where((times > 1) & ((times - 1) * each >= wanted), times - 1, times)
         times = np.where(times * each >= wanted, times, times + 1)
         return np.where((each > 0) & (each < np.inf) & (ratio < 2**53), times, np.inf)
 
 
 def cost(request: NetworkQuestion, table: Table) -> Floats:
-    """The price by the hour for a target, else a run's or a sample's median cost."""
+    """The hourly price where there is a target, else the median cost of the run or of a million samples."""
     return _cost(request, table, table.hours_median, table.median)
 
 
 def worst_cost(request: NetworkQuestion, table: Table) -> Floats:
-    """The cost at the lower bound of the rate."""
+    """The same cost at the lower bound of the rate."""
     return _cost(request, table, table.hours_upper, table.lower)
 
 
@@ -216,18 +214,18 @@ def _cost(request: NetworkQuestion, table: Table, hours: Floats | None, rate: Fl
 
 
 def rank(request: NetworkQuestion, table: Table) -> Floats:
-    """What rows rank by: their cost, and what a miss is expected to cost."""
+    """The expected cost that rows rank by: their cost, and that of a miss times its chance."""
     costs = cost(request, table)
     return costs if request.is_sure else expected_cost(costs, _chances(request, table))
 
 
 def _chances(request: NetworkQuestion, table: Table) -> Floats:
-    """The chance of each row to reach all that is aimed at."""
+    """The chance of each row to reach the target and all limits that its rate decides."""
     return lowest_chances(aims(request, table), request.confidence, len(table))
 
 
 def aims(request: NetworkQuestion, table: Table) -> list[Aim]:
-    """The target and every limit that the rate decides, as rates."""
+    """The target and each limit that the rate decides, as rates with the value that they must reach."""
     goals = list[Aim]()
     if request.target_throughput is not None:
         goals.append(((table.lower, table.median, table.upper), request.target_throughput))
@@ -250,7 +248,7 @@ def aims(request: NetworkQuestion, table: Table) -> list[Aim]:
 
 
 class Deciding(NamedTuple):
-    """What has to keep target and limits (n,): the bounds, or the medians where a miss counts by its cost."""
+    """Values (n,) that must keep target and limits: bounds, or medians where a miss counts by its cost."""
 
     rate: Floats
     p99_seconds: Floats
@@ -259,14 +257,14 @@ class Deciding(NamedTuple):
 
 
 def deciding(request: NetworkQuestion, table: Table) -> Deciding:
-    """The values of rows that are held against what is asked for."""
+    """The values of rows that are compared with the target and limits."""
     if request.is_sure:
         return Deciding(table.lower, table.p99_seconds, table.first_lower, table.hours_upper)
     return Deciding(table.median, table.p99_median_seconds, table.first_median, table.hours_median)
 
 
 def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:
-    """The limits that are set, in the order in which a type is judged."""
+    """The limits of the request, in the order in which they are checked."""
     rate, p99_seconds, first_rate, hours = deciding(request, table)
     run_rate = run_rates(request, table)
     if not request.allow_extrapolation:
@@ -287,7 +285,7 @@ def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:
 
 
 def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] = ()) -> Booleans:
-    """Which rows may be recommended, whatever they make of the limits `but_for`."""
+    """Which rows keep all limits except those with the reasons `but_for`."""
     keeps = np.ones(len(table), dtype=bool)
     for limit in limits(request, table):
         if limit.reason not in but_for:
@@ -296,10 +294,10 @@ def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] 
 
 
 def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats | float | None:
-    """The least rate of the first pass over the data, of rows of such rates; None without a limit.
+    """The least rate that the first pass over the data needs, for rows of this `rate`; None without a limit.
 
-    RAM caches what the first epoch reads from the disk: a rate of later epochs alone would buy a disk with
-    which the first one takes days. A run's cost counts its first epoch anyhow."""
+    Later epochs read from RAM what the first one read from the disk. Without this limit, a good rate of later
+    epochs would allow a disk with which the first takes days. A run's cost counts its first epoch anyhow."""
     if request.task is not Task.TRAINING:
         return None
     if request.max_first_epoch_hours is not None:
@@ -312,7 +310,7 @@ def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats 
 
 
 def run_rates(request: NetworkQuestion, table: Table) -> Floats:
-    """The deciding rate: over the whole run, where there is one."""
+    """The rate that decides: the mean over the whole run, where there is one."""
     rate, _, _, hours = deciding(request, table)
     if hours is None or request.run_samples is None:
         return rate
@@ -322,7 +320,7 @@ def run_rates(request: NetworkQuestion, table: Table) -> Floats:
 
 
 def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integers:
-    """Of each type the row with which it enters the ranking, of those rows that are `good`."""
+    """The best of the `good` rows of each type, with which the type enters the ranking."""
     if not len(good):
         return good
     some, lower = table.take(good), table.lower[good]
@@ -333,13 +331,13 @@ def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integer
 
 
 def good_batches(request: NetworkQuestion, table: Table) -> Integers:
-    """Each spec of a table at the batch that every answer tells of it."""
+    """The row of each spec with the batch size that answers show for it."""
     return _good_batches(request, table, np.arange(len(table)), _chances(request, table))
 
 
 def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers, chances: Floats) -> Integers:
-    """The specs of chosen rows: of the batches that are the surest to keep target and limits each has the
-    smallest within 5 % of their best lower bound."""
+    """The rows of the chosen rows' specs at good batches: among those that are most likely to keep target and
+    limits, the smallest within 5 % of their best lower bound."""
     spec, lower = table.spec * (MOST_INSTANCES + 1) + table.count, table.lower
     known = distinct(spec[chosen])
     same = np.flatnonzero(is_among(spec, known))
@@ -347,7 +345,7 @@ def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers, chan
     chances, lower = chances[same], lower[same]
     surest, most = np.zeros(len(known)), np.zeros(len(known))
     np.maximum.at(surest, index, chances)
-    # A smaller batch may not cost more misses, nor what makes a spec safe.
+    # A smaller batch must not raise the chance of a miss, nor make a safe spec unsafe.
     least = np.where(surest >= request.confidence, request.confidence, 0.0)
     sure = chances >= np.maximum(surest - _SAME_CHANCE, least)[index]
     np.maximum.at(most, index[sure], lower[sure])
@@ -358,13 +356,13 @@ def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers, chan
 def closest_of_each(
     judged: Sequence[Limit], kinds: Integers, usd: Floats, rows: Integers
 ) -> list[tuple[int, str]]:
-    """The row of each type that shows best which limit the type misses, and the reason, sorted by type;
-    `kinds` numbers the types of all rows, and each of the `rows` misses some limit."""
+    """For each type the row that comes nearest to the limit that the type misses, and the limit's reason,
+    sorted by type. `kinds` numbers the types of all rows; each of the `rows` misses some limit."""
     closest: dict[int, tuple[int, str]] = {}
     for limit in judged:
         keeps = rows[limit.keeps[rows]]
         lost = rows[~is_among(kinds[rows], kinds[keeps])]
-        # Without the last digits, in which equal rates may differ: of those the cheapest.
+        # Equal rates may differ in their last digits: rounded, the cheapest of them is taken.
         best = lost[best_of_each(kinds[lost], -_about(limit.nearness[lost]), usd[lost])]
         closest |= {int(kinds[row]): (row, limit.reason) for row in best.tolist()}
         rows = keeps
@@ -374,26 +372,26 @@ def closest_of_each(
 
 
 def factors_of(judged: Iterable[Limit]) -> Callable[[int, str], float]:
-    """The factor by which a row misses the limit of a reason; infinite where nothing tells."""
+    """The function that returns the factor by which a row misses a reason's limit; inf where unknown."""
     known = {limit.reason: limit.factor for limit in judged if limit.factor is not None}
     return lambda row, reason: float(known[reason][row]) if reason in known else math.inf
 
 
 def closest(judged: Sequence[Limit], usd: Floats, rows: Integers) -> tuple[int, str]:
-    """The row that shows best which limit rows of one type miss, and the limit's reason."""
+    """The nearest of rows of one type, and the reason of the limit that the type misses."""
     return closest_of_each(judged, np.zeros(len(usd), dtype=np.intp), usd, rows)[0]
 
 
 def _about(values: Floats) -> Floats:
-    """Nine significant digits."""
+    """The values rounded to nine significant digits."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** (8 - np.floor(np.log10(np.abs(values))))
         return np.where((scale > 0) & (scale < np.inf), np.rint(values * scale) / scale, values)
 
 
 def terms_of(request: SpecQuestion, table: Columns, hours: Floats | float) -> Floats | float:
-    """The factor by which rows (n,) cost more than their price for the hours that they are used: the
-    whole term of a commitment is paid. 1 where the market is named, since all offers have its term then."""
+    """The factor (n,) by which rows cost more than the hours of use, since a commitment's whole term is paid.
+    1 where the request names a market: then all offers have the same term."""
     if request.market is not None:
         return 1.0
     terms = np.array([offer.market.term_hours for offer in table.offers()])[table.option]
@@ -401,19 +399,19 @@ def terms_of(request: SpecQuestion, table: Columns, hours: Floats | float) -> Fl
 
 
 def term_factor(request: SpecQuestion, spec: Spec, hours: float) -> float:
-    """The same factor of a spec."""
+    """The factor of `terms_of` for one spec."""
     return 1.0 if request.market is not None else max(1.0, spec.offer.market.term_hours / hours)
 
 
-# Beyond so many standard deviations nothing is left of a chance.
+# Beyond this many standard deviations a chance counts as 0 or 1.
 _CERTAIN = 6.0
 
 
 def chances_of_reaching(
     lower: Floats, median: Floats, upper: Floats, confidence: float, target: Floats | float
 ) -> Floats:
-    """Probabilities (n,) that rates are `target` or more; they never rise with the target. A rate that
-    is known exactly, as one with bounds at confidence 0.5 is, reaches it or does not."""
+    """Probabilities (n,) that rates are `target` or more; they never rise with the target. They are 0 or 1
+    for rates without an interval, such as those at confidence 0.5."""
     z = gaussian_multiplier(confidence)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         distance = np.log(median / target)
@@ -428,8 +426,8 @@ Aim = tuple[Sequence[Floats] | Floats, float]
 
 
 def lowest_chances(aims: Sequence[Aim], confidence: float, count: int) -> Floats:
-    """The chance of each of `count` rows to reach all of its aims: these follow one rate, and are missed
-    together, so that the one with the lowest chance decides."""
+    """The chance of each of `count` rows to reach all of its aims. These depend on the same rate and are
+    missed together, so that the aim with the lowest chance decides."""
     lowest = np.ones(count)
     for (lower, median, upper), target in aims:
         lowest = np.minimum(lowest, chances_of_reaching(lower, median, upper, confidence, target))

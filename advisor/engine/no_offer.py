@@ -1,4 +1,4 @@
-"""The answer where no spec meets the question: the nearest spec, and the relaxations."""
+"""The line that an answer without a spec ends with: the nearest spec, and what to relax."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 from advisor.units import floor_rate
 
-# The line that ends a command has room for so many ways out.
+# Relaxations that the line has room for.
 _MOST_WAYS = 5
 _OR, _WITH = Message("{first} or {rest}"), Message("{first} with {rest}")
 _REASONS = Message("--explain-rejected says why")
 
 
 def no_offer(answer: Recommendation) -> Message:
-    """One line for exit code 3, about a network."""
+    """The line for exit code 3, where no spec answers about a network."""
     return unmet(answer, _described, hint=_hint(answer))
 
 
 def unmet(answer: Judged[R, C], described: Callable[[R, C], Message], *, hint: Message = _REASONS) -> Message:
-    """One line for exit code 3: what comes nearest, `described`, and what to relax. `hint` helps where
-    nothing even runs."""
-    where = _where_of(answer.request)
-    ways = [*map(_relaxed, answer.relaxations[:_MOST_WAYS])]
+    """The line for exit code 3: the nearest spec, as `described` puts it, and what to relax; `hint` is for
+    answers where nothing even runs."""
+    where = _place_text(answer.request)
+    ways = [*map(_relaxation_text, answer.relaxations[:_MOST_WAYS])]
     relaxed = Message("relax {ways}", ways=_chained(ways, _OR)) if ways else None
     if answer.nearest is None:
-        return Message("{none}; {hint}", none=_none_of(answer, where), hint=relaxed or hint)
+        return Message("{none}; {hint}", none=_nothing_runs_text(answer, where), hint=relaxed or hint)
     nearest = described(answer.request, answer.nearest)
     if not ways:
         return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=nearest)
@@ -46,8 +46,8 @@ def unmet(answer: Judged[R, C], described: Callable[[R, C], Message], *, hint: M
     )
 
 
-def _where_of(request: SpecQuestion) -> Message:
-    """The place and the market that were asked for."""
+def _place_text(request: SpecQuestion) -> Message:
+    """The place and market of the request as text."""
     return Message(
         "{cloud} {region} ({market})",
         cloud="any cloud" if request.cloud == "any" else request.cloud,
@@ -56,8 +56,8 @@ def _where_of(request: SpecQuestion) -> Message:
     )
 
 
-def _none_of(answer: Judged[Any, Any], where: Message) -> Message:
-    """Where nothing even runs, why."""
+def _nothing_runs_text(answer: Judged[Any, Any], where: Message) -> Message:
+    """Why no type runs the work at all."""
     reasons = answer.rejected_by_reason
     if not reasons and answer.request.gpus:
         return Message("no type of {where} has {gpus}", where=where, gpus=" or ".join(answer.request.gpus))
@@ -78,7 +78,7 @@ def _none_of(answer: Judged[Any, Any], where: Message) -> Message:
 
 
 def _hint(answer: Recommendation) -> Message:
-    """What to do where no way out is known."""
+    """What a user can do where no relaxation is known."""
     request = answer.request
     if "no_disk" in answer.rejected_by_reason and not (request.disk or request.disk_types):
         return Message(
@@ -89,8 +89,8 @@ def _hint(answer: Recommendation) -> Message:
     return Message("--explain-rejected says why; --cloud any looks elsewhere")
 
 
-def _relaxed(relaxation: Relaxation) -> Message:
-    """'--max-price to 1.014', or several of them 'with' each other."""
+def _relaxation_text(relaxation: Relaxation) -> Message:
+    """A relaxation as text: '--max-price to 1.014', with several changes joined by 'with'."""
     parts = [
         Message("{option} to {after}", option=change.option, after=shlex.quote(change.after))
         if change.after
@@ -114,7 +114,7 @@ def _described(request: NetworkQuestion, candidate: Candidate) -> Message:
 
 
 def _chained(parts: Sequence[Message], joint: Message) -> Message:
-    """Messages joined by a word, from the last one on."""
+    """The messages in one, joined in pairs by `joint`."""
     joined = parts[-1]
     for part in reversed(parts[:-1]):
         joined = Message(joint.text, first=part, rest=joined)

@@ -1,8 +1,8 @@
-"""What a question's target does not change: offers, predictions and their table, prepared once.
+"""Prepares what a question's target does not change: offers, predictions and their table.
 
-Preparing takes most of the time that an answer does, so whoever answers many questions prepares once: each
-layer is kept for those who share it. Threads may share it: what is computed for one question is put in place
-whole. A thread waits for another one only while that adds types, never for its question."""
+This takes most of the time of an answer, so every layer is kept for later questions. Threads may share the
+layers: results are put in place as a whole. A thread waits for another one only while that adds types, never
+for its question."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from advisor.engine.table import Candidates, Predictions, Table
 from advisor.models.performance.model import PerformanceModel
 from advisor.questions.network import NetworkQuestion
 
-# Of predictions and of tables, at a kilobyte each at most.
+# The most rows of kept predictions and of kept tables; a row takes up to a kilobyte.
 _MOST_ROWS = 60_000
 _MOST_TABLE_ROWS = 300_000
 _MOST_LISTINGS = 64
@@ -49,7 +49,7 @@ V = TypeVar("V", bound=_Sized)
 
 
 class Kept(Generic[K, V]):
-    """The last few values that were asked for, together no longer than `most_rows`."""
+    """A cache of the last used values, up to `most` and to `most_rows` rows together."""
 
     def __init__(self, most: int, most_rows: int = _MOST_ROWS) -> None:
         self._most, self._most_rows = most, most_rows
@@ -57,11 +57,11 @@ class Kept(Generic[K, V]):
         self._lock = Lock()
 
     def known(self, key: K) -> V | None:
-        """The value, where there is one."""
+        """The kept value of a key, or None."""
         return self._values.get(key)
 
     def of(self, key: K, make: Callable[[], V]) -> V:
-        """The value, made now or before."""
+        """The value of a key, which is made where it is not kept."""
         with self._lock:
             value = self._values.pop(key, None)
             if value is None:
@@ -77,7 +77,7 @@ class Kept(Generic[K, V]):
 
 
 class Listing:
-    """What the catalogue lists for a query, looked up once."""
+    """The catalogue's offers for a query, looked up once."""
 
     def __init__(self, catalog: Catalog, query: OfferQuery) -> None:
         self.catalog, self.query = catalog, query
@@ -88,26 +88,26 @@ class Listing:
 
     @cached_property
     def offers(self) -> Mapping[str, Sequence[Offer]]:
-        """Types with offers in the region asked for, else where each could be cheapest with a disk."""
+        """Offers by type, in the query's region, else where each type could be cheapest with a disk."""
         return _by_type(self.catalog, self.query)
 
     @cached_property
     def considered(self) -> int:
-        """How many offers these are."""
+        """The number of these offers."""
         return sum(map(len, self.offers.values()))
 
     @cached_property
     def lowest_by_type(self) -> Mapping[str, float]:
-        """The types with the least that an instance costs, the cheapest first, unbuilt."""
+        """The lowest price of an instance by type, cheapest first, found without building offers."""
         return self.catalog.lowest_by_type(self.query)
 
     @cached_property
     def unpriced(self) -> list[Rejected]:
-        """Types that match and cannot be ranked."""
+        """The matching types that cannot be ranked for lack of a price."""
         return self.catalog.unpriced(self.query)
 
     def cpus(self, usd_per_hour: float) -> Sequence[CpuOnly]:
-        """CPU types that cost no more than a price, cheapest first, without records."""
+        """CPU types up to a price (inf: all), cheapest first, without building records."""
         if self._cpus is None or self._cpus[0] < usd_per_hour:
             query = replace(self.query, accelerated=False)
             if 0 < usd_per_hour < math.inf:
@@ -118,7 +118,7 @@ class Listing:
 
 
 class Site:
-    """A place, market and data size: types with their offers and disks, whatever runs there."""
+    """The types of a place, market and data size, with their offers and disks, for any work."""
 
     def __init__(self, request: NetworkQuestion, catalog: Catalog) -> None:
         self._request, self._catalog = request, catalog
@@ -131,7 +131,7 @@ class Site:
     def attached(
         self, names: Collection[str], offers: Mapping[str, Sequence[Offer]] | None = None
     ) -> list[Attached]:
-        """Offers of types, which are looked up where they are not at hand."""
+        """The offers of types with their disks; taken from `offers` where given, else looked up."""
         missing = tuple(name for name in names if name not in self._attached)
         if missing:
             by_type = offers or _by_type(self._catalog, replace(self._query, instances=missing))
@@ -144,26 +144,26 @@ class Site:
 
 
 class Predicted:
-    """What types do with the catalogue's disks, as a table; None where none runs. `not_runnable` has
-    a reason for each type that runs in none of its regions."""
+    """The table of types with the catalogue's disks (None where none runs); `not_runnable` has a reason for
+    each type that runs in none of its regions."""
 
     def __init__(self, table: Table | None = None, not_runnable: Sequence[Rejected] = ()) -> None:
         self.table, self.not_runnable = table, not_runnable
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Types that are known."""
+        """The names of the types that were predicted or rejected."""
         run = self.table.names.tolist() if self.table else []
         return frozenset([*run, *(rejected.instance_type for rejected in self.not_runnable)])
 
     def rejected(self, names: Collection[str]) -> list[Rejected]:
-        """Those of some types that run nowhere."""
+        """The rejections of those of the named types that run nowhere."""
         return [rejected for rejected in self.not_runnable if rejected.instance_type in names]
 
 
 class Prepared:
-    """Everything about requests that differ only in what `key_of` leaves out. The types that are
-    `predicted` become more as questions ask for them."""
+    """The data for all requests that differ only in what `key_of` leaves out. Types are added to `predicted`
+    as requests need them."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class Prepared:
     def with_types(
         self, names: Collection[str], offers: Mapping[str, Sequence[Offer]] | None = None
     ) -> Predicted:
-        """With some types, whose offers may be at hand."""
+        """The predictions, with the named types added; `offers` has their offers, where known."""
         if not self.predicted.names.issuperset(names):
             with self._growing:  # no thread may lose what another one has added meanwhile
                 known = self.predicted.names
@@ -211,20 +211,20 @@ class Prepared:
         self.predicted = Predicted(table, [*known.not_runnable, *rejected])
 
     def cpus(self, types: Sequence[CpuOnly]) -> CpuTypes:
-        """Types without an accelerator, with what none of them surpasses."""
+        """Types without an accelerator, with upper bounds of their rates."""
         if self._cpus is None or self._cpus[0] is not types:
             self._cpus = types, CpuTypes.of(self.request, self.model, types)
         return self._cpus[1]
 
     def with_burst(self, candidate: Candidate) -> Disk:
-        """A candidate's disk with what it lends for a while."""
+        """A candidate's disk with its burst."""
         instance = candidate.spec.offer.instance
         return self.catalog.disks_of(instance.cloud).with_burst(instance, candidate.spec.disk)
 
 
 class Preparations:
-    """What was prepared of a catalogue and a model, the last of it that fits into memory: a question
-    more of the same workload or place is answered in a fraction of the time."""
+    """The preparations of a catalogue and a model, as many of the last ones as fit into memory: another
+    question about the same workload or place takes a fraction of the time."""
 
     def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 512) -> None:
         self.catalog, self.model = catalog, model
@@ -235,26 +235,26 @@ class Preparations:
         self._prepared = Kept[NetworkQuestion, Prepared](most, _MOST_TABLE_ROWS)
 
     def apart(self, most: int) -> Preparations:
-        """Others of the same, which share all but the tables."""
+        """Preparations that share all but the tables with these."""
         own = copy(self)
         own._prepared = Kept(most)
         return own
 
     def is_of(self, catalog: Catalog, model: PerformanceModel) -> bool:
-        """Whether they are of this very catalogue and model."""
+        """Whether they are for this same catalogue and model (by identity)."""
         return self.catalog is catalog and self.model is model
 
     def is_quick(self, request: NetworkQuestion) -> bool:
-        """Whether columns tell who answers, and somebody has waited for them already."""
+        """Whether the answer needs only columns that are prepared already."""
         return is_plain(request) and bool(self._prepared.known(key_of(request)))
 
     def listing(self, request: NetworkQuestion) -> Listing:
-        """What the catalogue lists of what the request looks for first."""
+        """The catalogue's offers that a request looks at first."""
         query = query_of(request)
         return self._listings.of(query, lambda: Listing(self.catalog, query))
 
     def of(self, request: NetworkQuestion) -> Prepared:
-        """What the request needs, prepared now or before; nobody waits for another's question."""
+        """The data that a request needs, made or kept; no thread waits for another's request."""
         key = key_of(request)
 
         def made() -> Prepared:
@@ -271,14 +271,14 @@ class Preparations:
         return self._sites.of(key, lambda: Site(request, self.catalog))
 
     def _predictions_of(self, request: NetworkQuestion) -> Predictions:
-        """Those of the request's network at its confidence."""
+        """The predictions of the request's network at its confidence."""
         key = replace(plain_workload(request), batch_size=1), request.confidence
         make = partial(Predictions, self.catalog, self._remembering, request.confidence)
         return self._predictions.of(key, make)
 
 
 def key_of(request: NetworkQuestion) -> NetworkQuestion:
-    """The request without its target and what only filters candidates."""
+    """The request without its target and the fields that only filter candidates."""
     return replace(
         request,
         target_throughput=None,

@@ -1,4 +1,4 @@
-"""Instance types that are not recommended, each with its reason; records are made when they are read."""
+"""Instance types that are not recommended, with their reasons; records are made only when they are read."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from advisor.units import ceil_ms, ceil_span, floor_rate, format_rate, format_sp
 
 
 class CpuTypes(Struct, frozen=True):
-    """Types without an accelerator, the cheapest first, with what none of them surpasses in samples
-    per second (0: nothing tells) and USD per hour of each."""
+    """Types without an accelerator, cheapest first; `most` is an upper bound of each one's samples per second
+    (0: unknown), `usd` its USD per hour."""
 
     types: Sequence[CpuOnly]
     most: Floats
@@ -47,7 +47,7 @@ class CpuTypes(Struct, frozen=True):
 
     @classmethod
     def of(cls, request: NetworkQuestion, model: PerformanceModel, types: Sequence[CpuOnly]) -> CpuTypes:
-        """Types of which the cheapest come first."""
+        """The types, given cheapest first, with the bounds that the model knows."""
         if not types:
             return cls([], np.empty(0), np.empty(0))
         most = model.most_on_cpu(
@@ -60,7 +60,7 @@ class CpuTypes(Struct, frozen=True):
 
 
 class SlowCpus(Struct, frozen=True):
-    """CPU types (by position) that compute less than wanted even if all else is free."""
+    """CPU types (by index in `cpus`) too slow for `wanted` even if all but computing took no time."""
 
     cpus: CpuTypes
     places: Integers
@@ -69,12 +69,12 @@ class SlowCpus(Struct, frozen=True):
     max_usd_per_hour: float | None
 
     def up_to(self, usd_per_hour: float) -> SlowCpus:
-        """Those of them that cost no more."""
+        """The slow types up to a price."""
         within = self.cpus.usd[self.places] <= usd_per_hour
         return replace(self, places=self.places[within])
 
     def record(self, index: int) -> Rejected:
-        """A type as rejected, by its index."""
+        """The record of a rejected type, by its index."""
         wanted = Message("{rate}/s", rate=format_target(self.wanted))
         if self.instances > 1:
             rate = format_rate(self.wanted / self.instances)
@@ -84,7 +84,7 @@ class SlowCpus(Struct, frozen=True):
         return Rejected(cpu.cloud, cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
 
     def factors(self, places: Integers) -> Floats:
-        """How many times more is wanted than as many as may be had compute; infinite where none may."""
+        """The wanted rate over that of as many instances as price and count allow; inf where none is."""
         count, usd = np.full(len(places), float(self.instances)), self.cpus.usd[places]
         if self.max_usd_per_hour is not None:
             count = np.minimum(count, np.floor(self.max_usd_per_hour / usd))
@@ -92,7 +92,7 @@ class SlowCpus(Struct, frozen=True):
             return np.asarray(self.wanted / (self.cpus.most[places] * count))
 
     def near(self, price: float | None, most: int) -> Integers:
-        """Places among which the `most` nearest are: cheaper ones, and dearer ones."""
+        """Indices that include the `most` nearest to `price`, of cheaper types and of dearer ones."""
         usd = self.cpus.usd[self.places]
         order = np.lexsort((np.abs(usd - (price or 0.0)), self.factors(self.places)))
         cheap = usd[order] < (np.inf if price is None else price)
@@ -119,9 +119,9 @@ def _cpu_bound(cores: float, rate: float, wanted: Message) -> Message:
 def ranked_by_bound(
     request: NetworkQuestion, cpus: CpuTypes, last: float
 ) -> tuple[dict[str, float], list[SlowCpus], list[Rejected]]:
-    """Types (by name) that may answer and rank before the last that is shown, the best first, with the least
-    that each could rank by; those that are too slow however well they do, and others with the first limit
-    that they miss, or what is not known of them."""
+    """CPU types by the bounds of their rates: those (by name) that may rank before `last`, best first, with a
+    lower bound of their rank; those that are surely too slow; and others that are rejected for a missed limit
+    or for bursting."""
     target, count = request.target_throughput or 0.0, request.max_count
     bursts = np.array([cpu.burstable for cpu in cpus.types], dtype=bool)
     slow = ~bursts & (cpus.most * count < target)
@@ -134,7 +134,7 @@ def ranked_by_bound(
     limited = any(
         limit is not None for limit in (request.max_hours, request.max_run_usd, request.max_usd_per_hour)
     )
-    # Whether more than a rate is missed has to be found of each type.
+    # With limits besides the rate, every type is checked, since each needs its reason.
     may = ~slow & ~bursts & ((ranks <= last) | (not request.ranks_by_price or limited))
     rejected = [
         Rejected(cpu.cloud, cpu.name, BURSTABLE.reason, BURSTABLE.detail, cpu.usd_per_hour)
@@ -153,7 +153,7 @@ def ranked_by_bound(
 def _missing_limits(
     request: NetworkQuestion, cpus: CpuTypes, may: Booleans, hours: Floats, run_usd: Floats
 ) -> Iterator[Rejected]:
-    """Types that miss a limit even at their bounds; they are taken out of `may`."""
+    """Types that miss a limit even by their bounds; removes them from `may`."""
     checks = (
         (
             "too_long",
@@ -186,12 +186,12 @@ def _missing_limits(
         may &= ~missed
 
 
-# No stack, format or precision brings a network more than this.
+# No stack, memory format or precision speeds a network up by more than this factor.
 MOST_GAIN = 4.0
 
 
 class Missed(NamedTuple):
-    """Rows of a table that show for what reasons their types are turned down."""
+    """Rows of a table with the reasons for which their types are rejected."""
 
     request: NetworkQuestion
     table: Table
@@ -199,7 +199,7 @@ class Missed(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """What orders a rejected type; `source` makes its record from a row."""
+    """The sort keys of a rejected type, and the `source` that makes its record from a row."""
 
     usd_per_hour: float | None
     instance_type: str
@@ -209,10 +209,10 @@ class _Entry(NamedTuple):
     row: int = 0
 
     def record(self) -> Rejected:
-        """The record itself."""
+        """The record of the rejected type."""
         match self.source:
             case Missed(request, table, _):
-                return replace(turned_down(request, table, self.row, self.reason), factor=self.factor)
+                return replace(rejected_row(request, table, self.row, self.reason), factor=self.factor)
             case SlowCpus():
                 return replace(self.source.record(self.row), factor=self.factor)
             case _:
@@ -220,7 +220,7 @@ class _Entry(NamedTuple):
 
 
 class Rejections(LazyRejected):
-    """The cheapest first, those without a price last."""
+    """The rejected types, cheapest first, those without a price last."""
 
     def __init__(
         self, listed: Sequence[Rejected], missed: Missed | None = None, slow: Sequence[SlowCpus] = ()
@@ -229,19 +229,19 @@ class Rejections(LazyRejected):
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """How many types each reason took out, the most frequent first."""
+        """The number of types by reason, most frequent first."""
         counts = Counter(rejected.reason for rejected in self._listed)
         counts.update(reason for _, reason in (self._missed.rows if self._missed else ()))
         counts[TOO_SLOW] += sum(len(slow.places) for slow in self._slow)
         return dict(sorted((+counts).items(), key=lambda item: (-item[1], item[0])))
 
     def nearest(self, price: float | None, most: int) -> list[Rejected]:
-        """The `most` nearest to a price, as `nearest_first` orders them, and no other record."""
+        """The `most` types nearest to a price, in the order of `nearest_first`; makes only their records."""
         entries = self._entries(lambda slow: slow.near(price, most))
         return [entry.record() for entry in nearest_first(entries, price)[:most]]
 
     def _entries(self, places: Callable[[SlowCpus], Integers]) -> list[_Entry]:
-        """Rejected types in order, of those that are too slow the ones at some `places`."""
+        """The rejected types in order; of slow CPU types only those at `places`."""
         entries = [
             _Entry(each.usd_per_hour, each.instance_type, each.reason, each.factor, each)
             for each in self._listed
@@ -259,10 +259,10 @@ class Rejections(LazyRejected):
                 _Entry(types[index].usd_per_hour, types[index].name, TOO_SLOW, factor, slow, index)
                 for index, factor in zip(wanted.tolist(), slow.factors(wanted).tolist(), strict=True)
             ]
-        return sorted(entries, key=_by_price)
+        return sorted(entries, key=_price_key)
 
     def nearly_fast_gpus(self, usd_per_hour: float) -> tuple[str, ...]:
-        """GPUs of types below a price that miss the target by a factor that a setting may bring."""
+        """GPUs of types below a price that another setting may speed up enough to reach the target."""
         if self._missed is None:
             return ()
         request, table, rows = self._missed
@@ -297,14 +297,14 @@ class Rejections(LazyRejected):
         return tuple(entry.record() for entry in self._entries(lambda slow: slow.places))
 
 
-def _by_price(rejected: _Entry) -> tuple[float, str]:
-    """The cheapest first; those without a price last."""
+def _price_key(rejected: _Entry) -> tuple[float, str]:
+    """A sort key: cheapest first, those without a price last."""
     usd = rejected.usd_per_hour
     return inf if usd is None else usd, rejected.instance_type
 
 
-def turned_down(request: NetworkQuestion, table: Table, row: int, reason: str) -> Rejected:
-    """A type as rejected for a reason that its row shows."""
+def rejected_row(request: NetworkQuestion, table: Table, row: int, reason: str) -> Rejected:
+    """The record of a type that is rejected for a reason, with the figures of its row."""
     instance = table.offer(row).instance
     detail = shortfall(request, table, row, reason)
     usd, disk = float(table.usd[row]), str(table.disk[row].choice)
@@ -312,7 +312,7 @@ def turned_down(request: NetworkQuestion, table: Table, row: int, reason: str) -
 
 
 def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
-    """What a row misses, with the number that decided."""
+    """The limit that a row misses, as text with the deciding number."""
     shown = table.take(np.array([row]))
     rate, p99_seconds, first_rate, _ = (
         None if column is None else float(column[0]) for column in deciding(request, shown)
@@ -321,13 +321,13 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
         return _too_slow(request, shown)
     if reason == "slow_first_epoch":
         return Message(
-            _OF_FIRST_EPOCH[request.is_sure].text,
+            _FIRST_EPOCH_TEXTS[request.is_sure].text,
             code=reason,
             hours=ceil_span(request.dataset.samples / (first_rate or 0.0) / 3600),
             most=most_first_epoch_hours(request, rate or 0.0),
         )
     if reason == "latency":
-        text = _OF_LATENCY[request.is_sure].text
+        text = _LATENCY_TEXTS[request.is_sure].text
         batch, ms = int(shown.batch[0]), ceil_ms(p99_seconds or 0.0)
         return Message(text, code=reason, batch=batch, ms=ms, limit=request.max_latency_ms)
     usd = float(shown.usd[0])
@@ -341,23 +341,23 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
 
 
 def misses(why: Message, code: str = "misses") -> Message:
-    """The warning that a named instance misses a target or limit; or `may_miss` it, by its bounds."""
+    """The warning that a named instance misses a target or limit, or with code `may_miss` that it may."""
     text = Message("misses a target or limit: {why}")
     if code == "may_miss":
         text = Message("may miss a target or limit: {why}")
     return Message(text.text, code=code, why=why)
 
 
-# Of what may miss its limit (True), and of what does at the median.
-_OF_FIRST_EPOCH = {
+# Texts where the bound misses the limit (True), and where the median does (False).
+_FIRST_EPOCH_TEXTS = {
     True: Message("its first epoch, from the disk, takes up to {hours:hours}, more than {most:hours}"),
     False: Message("its first epoch, from the disk, takes {hours:hours} (median), more than {most:hours}"),
 }
-_OF_LATENCY = {
+_LATENCY_TEXTS = {
     True: Message("p99 latency of a batch of {batch} is up to {ms:,g} ms, above {limit:g} ms"),
     False: Message("p99 latency of a batch of {batch} is {ms:,g} ms (median), above {limit:g} ms"),
 }
-_OF_RUNS = {
+_RUN_TEXTS = {
     ("too_long", True): Message(
         "its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}"
     ),
@@ -373,7 +373,7 @@ def run_shortfall(
     request: SpecQuestion, reason: str, limit: float | None, upper: float, median: float
 ) -> Message:
     """That a run takes, or may take, too many hours or too many dollars."""
-    text = _OF_RUNS[reason, request.is_sure].text
+    text = _RUN_TEXTS[reason, request.is_sure].text
     if reason == "too_long":  # dollars are told to the cent
         upper = ceil_span(upper)
         # As it is told elsewhere, but where that is the limit.
@@ -383,22 +383,22 @@ def run_shortfall(
 
 
 def plain_shortfall(reason: str, limit: float | None, usd_per_hour: float) -> Message:
-    """That the price by the hour is above its limit, or that there is no interval."""
+    """The text that the hourly price is above its limit, or that there is no calibrated interval."""
     if reason == "over_max_price":
         return Message("{usd:usd}/h is above {limit:usd}/h", code=reason, usd=usd_per_hour, limit=limit)
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
 
 
 def most_first_epoch_hours(request: NetworkQuestion, lower: float) -> float:
-    """Hours that the first epoch may take, of a row with that lower bound."""
+    """Hours that the first epoch of a row may take, given the lower bound of its rate."""
     if request.max_first_epoch_hours is not None:
         return request.max_first_epoch_hours
     rate = (request.target_throughput or lower) / MOST_FIRST_EPOCHS
     return request.dataset.samples / rate / 3600
 
 
-# Where a bound decides, where the median would do, and where it decides.
-_OF_RATE = (
+# Texts where the bound decides, the same where the median would be enough, and where the median decides.
+_RATE_TEXTS = (
     Message("p{p:.3g} is {lower:,g}/s, below {target:target}/s; bound by {stage}"),
     Message("p{p:.3g} is {lower:,g}/s, below {target:target}/s, which its median reaches; bound by {stage}"),
     Message("its median is {median:,g}/s, below {target:target}/s; bound by {stage}"),
@@ -409,18 +409,18 @@ def _too_slow(request: NetworkQuestion, shown: Table) -> Message:
     target = request.target_throughput or 0.0
     workload = shown.source.predictions.pairs[int(shown.row[0])][0]
     return Message(
-        _OF_RATE[int(shown.median[0] >= target) if request.is_sure else 2].text,
+        _RATE_TEXTS[int(shown.median[0] >= target) if request.is_sure else 2].text,
         code=TOO_SLOW,
         p=100 * (1 - request.confidence),
         lower=floor_rate(float(shown.lower[0])),
         median=floor_rate(float(shown.median[0])),
         target=target,
-        stage=stage_name(_binding(request, shown), shown.offer(0).instance, workload),
+        stage=stage_name(_binding_stage(request, shown), shown.offer(0).instance, workload),
     )
 
 
-def _binding(request: NetworkQuestion, shown: Table) -> Stage:
-    """What binds a row; of nodes that may be their network, which no column has."""
+def _binding_stage(request: NetworkQuestion, shown: Table) -> Stage:
+    """The bottleneck of a row; for nodes from its record, since columns lack the network between them."""
     if request.task is Task.TRAINING and shown.count[0] > 1:
         return shown.candidates([0], request)[0].prediction.bottleneck
     return STAGES[int(shown.bottleneck[0])]
@@ -441,7 +441,7 @@ _ON_CPU = Message("CPU compute")
 
 
 def stage_name(stage: Stage, instance: InstanceType, workload: Workload) -> Message:
-    """What binds; on a CPU-only instance the CPU is the accelerator."""
+    """The name of the stage that binds; on a CPU-only instance the accelerator is the CPU."""
     if stage is Stage.ACCELERATOR and computes_on_cpu(instance, workload):
         return _ON_CPU
     if stage is Stage.HOST:

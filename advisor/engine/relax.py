@@ -1,7 +1,7 @@
-"""Finds which limits to relax when no spec meets a question: one alone, or two together.
+"""Finds which limits to relax where no spec meets a question: one alone, or two together.
 
-Every change is found by asking the decision again, and what it gives is its answer to the changed request.
-That takes seconds, so it is done only where nothing fits and a person waits for it."""
+Every change is found by answering changed requests, and comes with the spec that it gives. This takes
+seconds, so it is done only where nothing answers and a person waits for it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from advisor.patience import SpentError
 def relaxations(
     task: Task[R, O, T, C, A], answer: A, *, effort: Effort | None = None
 ) -> tuple[Relaxation, ...]:
-    """What would make something answer, cheapest first, old spot prices last; empty where something does.
+    """Relaxations with which some spec answers, cheapest first, old spot prices last.
 
-    Each names one constraint and the least change of it that is enough at the confidence of the bounds, or
-    where it is not, at the median. Where no single one is, each names two of the constraints that were asked
-    for, and where no two are, there is one that names as many as it takes. None at all where the workload
-    itself runs nowhere. `effort` notes whether it ended before all was found."""
+    Each names one constraint and the least change that is enough by the bounds, or else by the medians. Where
+    no single one is enough, each names two limiting constraints, and where no two are, a single relaxation
+    names as many as it takes. Empty where `answer` has a chosen spec, and where the workload runs nowhere.
+    `effort` records whether the search ended early."""
     if answer.chosen is not None:
         return ()
     effort = effort or Effort()
@@ -43,43 +43,43 @@ def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
     effort = Effort()
     ways = relaxations(task, answer, effort=effort)
     answer = task.with_nearest(answer, ways)
-    kept = tuple(way for way in ways if not _gives_up(way))
-    near = ways if all(map(_is_far, kept)) else kept
+    kept = tuple(way for way in ways if not _cuts_target(way))
+    near = ways if all(map(_is_many_times, kept)) else kept
     return replace(answer, relaxations=near, warnings=(*answer.warnings, *effort.notes))
 
 
-# What a run may cost, and how long it may take; a longer one is named that costs less than this share.
-_RUN, _CHEAPER = ("max_run_usd", "max_hours"), 0.9
-# Who asks for so many times less of what was aimed at asks something else; a limit of so many times more
-# comes last.
+# Limits on a run's cost and time. A longer run is also named if it costs less than this share.
+_RUN, _LESS_USD = ("max_run_usd", "max_hours"), 0.9
+# A target cut below this share is another question, and comes last, as does a limit that grows by more than
+# the larger factor; one that grows by more than the smaller factor comes just before.
 _TARGET_LEFT, _SOME_TIMES, _MOST_TIMES = 1 / 3, 2.0, 10.0
 _TARGETS = ("target", "users")
 _EVEN = 0.5
 _ANY = "any"
-# A spot price that is older promises nothing, and nobody knows the present one: others come first.
+# Spot prices older than this promise nothing: relaxations without them come first.
 _OLD_SPOT_DAYS = 180
 
 
 class Relaxer(Generic[R, O, T, C, A]):
-    """Asks the decision about changed requests."""
+    """Searches for relaxations by answering changed requests."""
 
     def __init__(self, task: Task[R, O, T, C, A], answer: A, effort: Effort) -> None:
         self._task, self._answer, self._effort = task, answer, effort
         self._sure = True
 
     def _with_bounds(self, request: R) -> R:
-        """The request with bounds to keep, where an amount is to be as sure as asked."""
+        """The request, which requires its confidence while amounts are searched by the bounds."""
         return replace(request, required_confidence=request.confidence) if self._sure else request
 
     def answers(self, request: R) -> T | None:
-        """Every row that answers a request; None where none does."""
+        """The table of rows that answer a request; None where none does."""
         self._effort.require()
         table, looked_at = self._task.every_answer(self._with_bounds(request))
         self._effort.spend(looked_at)
         return table if table is not None and len(table) else None
 
     def needs(self, name: str, request: R, table: T) -> Floats:
-        """The value of a constraint with which each row just answers."""
+        """For each row the value of the constraint `name` that it just keeps."""
         return self._task.needs(name, self._with_bounds(request), table)
 
     def capability_of(self, gpu_name: str | None) -> float | None:
@@ -87,11 +87,11 @@ class Relaxer(Generic[R, O, T, C, A]):
         return self._task.catalog.capability_of(gpu_name)
 
     def chosen(self, request: R) -> C | None:
-        """What is recommended then."""
+        """The candidate that is recommended for a request; None where nothing answers."""
         return recommend(self._task, request, today=self._answer.today, whole=False).chosen
 
     def relaxations(self, request: R) -> tuple[Relaxation, ...]:
-        """What would make something answer, cheapest first."""
+        """The relaxations of a request, cheapest first."""
         ways, enough = list[Relaxation](), set[str]()
         # Few answers, which the search beyond does not take the time of.
         with suppress(SpentError):
@@ -99,7 +99,7 @@ class Relaxer(Generic[R, O, T, C, A]):
         try:
             for self._sure in (True,) if request.is_sure else (True, False):
                 for changed, constraints in self._least_relaxed(request, frozenset(enough)):
-                    if (way := self._way(request, changed, constraints)) is not None:
+                    if (way := self._relaxation(request, changed, constraints)) is not None:
                         ways.append(way)
                         enough.update(change.constraint for change in way.changes)
             ways += self._elsewhere(request)
@@ -108,16 +108,16 @@ class Relaxer(Generic[R, O, T, C, A]):
         return tuple(sorted((way for way in ways if not self._is_needless(way, ways)), key=self._rank))
 
     def _elsewhere(self, request: R) -> list[Relaxation]:
-        """All clouds in all regions, where these answer; whatever they make likely."""
+        """The change to all clouds in all regions, where some spec answers there."""
         self._effort.require()
         if request.cloud == _ANY or (gives := self.chosen(replace(request, cloud=_ANY, region=None))) is None:
             return []
         change = Change(constraint="cloud", option="--cloud", before=request.cloud, after=_ANY)
         return [Relaxation(changes=(change,), gives=gives)]
 
-    def _way(self, request: R, changed: R, constraints: Sequence[Constraint]) -> Relaxation | None:
-        """The changes with what they give, its limits those which that just keeps: another spec, which is
-        not recommended, may have needed more."""
+    def _relaxation(self, request: R, changed: R, constraints: Sequence[Constraint]) -> Relaxation | None:
+        """The relaxation to a changed request, with the spec that it gives; None where none answers. Limits
+        are tightened to what that spec needs, since they were found for some other spec that answers."""
         if (gives := self.chosen(changed)) is None:
             return None
         closer = self._tightened(request, changed, constraints, gives)
@@ -127,7 +127,7 @@ class Relaxer(Generic[R, O, T, C, A]):
         return Relaxation(changes=tuple(each for each in changes if each.before != each.after), gives=gives)
 
     def _tightened(self, request: R, changed: R, constraints: Iterable[Constraint], gives: AnyCandidate) -> R:
-        """The changed request with limits on price and run that a spec just keeps."""
+        """The changed request with limits on price and run as tight as the spec `gives` allows."""
         spans: dict[str, Span | None] = {
             "max_run_usd": getattr(gives, "usd_per_run", None),
             "max_hours": getattr(getattr(gives, "run", gives), "hours", None),
@@ -141,12 +141,12 @@ class Relaxer(Generic[R, O, T, C, A]):
         return changed
 
     def _cost(self, way: Relaxation) -> float:
-        """The dollars of what a way gives: of the run, where there is one, else by the hour."""
+        """The dollars per run of the spec that a relaxation gives, or per hour where there is no run."""
         run = getattr(way.gives, "usd_per_run", None) if self._answer.request.ends else None
         return float(run.median if run else way.gives.spec.total_usd_per_hour)
 
     def _is_needless(self, way: Relaxation, ways: Iterable[Relaxation]) -> bool:
-        """Whether some of its changes alone give what costs no more."""
+        """Whether a part of its changes already gives a spec that costs no more."""
         names = {change.constraint for change in way.changes}
         return any(
             {change.constraint for change in other.changes} < names and self._cost(other) <= self._cost(way)
@@ -154,23 +154,23 @@ class Relaxer(Generic[R, O, T, C, A]):
         )
 
     def _rank(self, way: Relaxation) -> tuple[int, float, float, str]:
-        """By cost; behind what hangs on an old spot price, which nobody may get any more, or is not likely;
-        then a limit of some times what was asked for; then, of many times, the least change."""
+        """The sort key: by cost; then those with an old spot price or less than an even chance; then those
+        that raise a limit by some times; last those that change one by many times, least change first."""
         spec = way.gives.spec
         age = self._answer.today - spec.offer.price.as_of
         is_doubtful = spec.offer.market is Market.SPOT and age.days > _OLD_SPOT_DAYS
         is_doubtful |= (way.gives.probability or 1.0) < _EVEN
-        group = 2 if _is_far(way, _SOME_TIMES) else int(is_doubtful)
-        if _is_far(way) or _gives_up(way):
-            most = max(max(_times(each), 1 / (_times(each) or 1.0)) for each in way.changes)
+        group = 2 if _is_many_times(way, _SOME_TIMES) else int(is_doubtful)
+        if _is_many_times(way) or _cuts_target(way):
+            most = max(max(_ratio(each), 1 / (_ratio(each) or 1.0)) for each in way.changes)
             return 3, most, self._cost(way), way.changes[0].constraint
         return group, 0.0, self._cost(way), way.changes[0].constraint
 
     def _least_relaxed(self, request: R, known: Set[str]) -> Iterator[tuple[R, Sequence[Constraint]]]:
-        """The request with as little given up as makes something answer: each single constraint
-        that is enough, and a cheaper run that takes longer; else the two that were asked for and are enough
-        for the least money; else as many as it takes. Where some are `known` to be enough, another place or
-        market alone is of interest."""
+        """Changed requests that some spec answers, with the changed constraints: each single one that is
+        enough, and a cheaper run that takes longer; else the two limiting ones that are enough for the least
+        money; else as many as it takes. Where some are `known` to be enough, only changes of place, market
+        or confidence are tried."""
         constraints, enough = list(self._task.constraints(request)), dict[str, R]()
         for constraint in constraints:
             if constraint.name in known or (known and constraint.limiting):
@@ -182,15 +182,15 @@ class Relaxer(Generic[R, O, T, C, A]):
         run = [each for name in _RUN for each in constraints if each.name == name]
         if len(run) > 1 and (dear := enough.get(_RUN[0])):
             longer = self._relaxed(request, run)
-            if longer is not None and run[0].get(longer) < _CHEAPER * run[0].get(dear):
+            if longer is not None and run[0].get(longer) < _LESS_USD * run[0].get(dear):
                 yield longer, run
         if not known and not enough:
             limiting = [constraint for constraint in constraints if constraint.limiting]
-            yield from self._pairs(request, limiting) or self._together(request, limiting)
+            yield from self._pair(request, limiting) or self._jointly_relaxed(request, limiting)
 
     def _relaxed(self, request: R, constraints: Sequence[Constraint]) -> R | None:
-        """The request with each constraint relaxed as little as it takes, the first one first, while
-        the later ones are loose; None where that is not enough."""
+        """The request with each constraint relaxed as little as possible, in their order and with the later
+        ones loose; None where that is not enough."""
         for index, constraint in enumerate(constraints):
             value = constraint.least(_loosened(request, constraints[index + 1 :]), self)
             if value is None:
@@ -198,9 +198,9 @@ class Relaxer(Generic[R, O, T, C, A]):
             request = constraint.put(request, value)
         return request
 
-    def _pairs(self, request: R, constraints: Sequence[Constraint]) -> list[tuple[R, Sequence[Constraint]]]:
-        """The two constraints that together are enough for the least money when both are given up,
-        relaxed as little as it takes, in either order: the first of them is kept as far as can be."""
+    def _pair(self, request: R, constraints: Sequence[Constraint]) -> list[tuple[R, Sequence[Constraint]]]:
+        """The two constraints that give the cheapest spec when both are loose, relaxed as little as possible,
+        in either order: the first in the order changes least."""
         best: tuple[float, tuple[Constraint, Constraint]] | None = None
         for pair in combinations(constraints, 2):
             table = self.answers(_loosened(request, pair))
@@ -216,10 +216,10 @@ class Relaxer(Generic[R, O, T, C, A]):
         same = bool(relaxed) and relaxed[0][0] == relaxed[-1][0]
         return [*relaxed[:1]] if same else [*relaxed]
 
-    def _together(
+    def _jointly_relaxed(
         self, request: R, constraints: Sequence[Constraint]
     ) -> list[tuple[R, Sequence[Constraint]]]:
-        """As many constraints as it takes: each is kept if those before it still allow an answer."""
+        """As many constraints as it takes, in one change: one is kept where an answer remains with it."""
         relaxed, changed = request, list[Constraint]()
         for index, constraint in enumerate(constraints):
             loose = _loosened(relaxed, constraints[index + 1 :])
@@ -239,8 +239,8 @@ def _loosened(request: R, constraints: Iterable[Constraint]) -> R:
     return request
 
 
-def _times(change: Change) -> float:
-    """A number after a change over the one before; 1 of what is no number."""
+def _ratio(change: Change) -> float:
+    """The ratio of a number after a change to that before; 1 where they are no numbers."""
     try:  # 'p95:1500' is a limit of 1500
         before, after = (float(str(text).rpartition(":")[2]) for text in (change.before, change.after))
     except ValueError:
@@ -248,14 +248,14 @@ def _times(change: Change) -> float:
     return after / before if before else 1.0
 
 
-def _is_far(way: Relaxation, most: float = _MOST_TIMES) -> bool:
-    """Whether a limit becomes many times what it was."""
-    return any(each.constraint.startswith("max_") and _times(each) > most for each in way.changes)
+def _is_many_times(way: Relaxation, most: float = _MOST_TIMES) -> bool:
+    """Whether an upper limit grows by more than a factor."""
+    return any(each.constraint.startswith("max_") and _ratio(each) > most for each in way.changes)
 
 
-def _gives_up(way: Relaxation) -> bool:
-    """Whether a target is cut to a fraction that somebody else asks for."""
-    return any(each.constraint.startswith(_TARGETS) and _times(each) < _TARGET_LEFT for each in way.changes)
+def _cuts_target(way: Relaxation) -> bool:
+    """Whether a target is cut so far that it would be another question."""
+    return any(each.constraint.startswith(_TARGETS) and _ratio(each) < _TARGET_LEFT for each in way.changes)
 
 
 def _change(constraint: Constraint, request: R, relaxed: R) -> Change:

@@ -1,4 +1,4 @@
-"""Predicts named instances: no ranking, no target, no price needed."""
+"""Predicts named instances and GPUs, which need no price and are not ranked."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from advisor.questions.network import NetworkQuestion
 
 
 def on_gpu(request: NetworkQuestion, model: PerformanceModel, gpu: Gpu) -> OnGpu:
-    """The network on one GPU with any host, at the smallest batch within 5 % of the best."""
+    """The prediction for one GPU with any host, at the smallest batch within 5 % of the best."""
     fitting = _fitting(model, workloads_on(request, model, [gpu])[gpu.name], gpu)
     if not fitting:
         return OnGpu(gpu=gpu, network=request.network)
     predictions = model.predict_gpu(fitting, gpu, confidence=request.confidence)
-    best = _first_good(np.array([prediction.lower for prediction in predictions]))
+    best = _first_good_row(np.array([prediction.lower for prediction in predictions]))
     return OnGpu(gpu=gpu, network=request.network, workload=fitting[best], prediction=predictions[best])
 
 
@@ -60,16 +60,16 @@ def predict_instance(
     *,
     today: date | None = None,
 ) -> InstancePrediction:
-    """Predict `request` on the instance type `name`; `UsageError` says why it cannot run there.
+    """The prediction of `request` on instance type `name`; raises `UsageError` where it cannot run there.
 
-    Without a disk in the request: the cheapest one with which a lower bound is within 5 % of the best, and
-    the smallest batch within 5 % of the best on that disk, with which `recommend` shows it. Prices that are
-    old on `today` are warned of."""
-    option, price, asked = _option_named(request, catalog, model, name, today)
+    Without a disk in the request, it has the cheapest disk whose lower bound is within 5 % of the best, and
+    on it the smallest batch within 5 % of the best, as `recommend` shows it. Prices that are old on `today`
+    get a warning."""
+    option, price, requested = _option_named(request, catalog, model, name, today)
     offer, instance = option.offer, option.offer.instance
     predictions = Predictions(catalog, model, request.confidence)
     table = with_runs(request, Candidates.of(request, [option], predictions).grid)
-    wanted = np.flatnonzero([workload in asked for _ in option.disks for workload in option.workloads])
+    wanted = np.flatnonzero([workload in requested for _ in option.disks for workload in option.workloads])
     row, missed = _row_of_question(request, table, wanted, has_price=price is not None)
     formats = [(pair[0].precision, pair[0].memory_format) for pair in predictions.pairs]
     same = np.array([each == formats[table.row[row]] for each in formats])
@@ -95,7 +95,7 @@ def predict_instance(
             BatchPoint(batch_size=point.workload.batch_size, prediction=point.prediction, latency=latency)
             for point, latency in zip(by_batch, latencies, strict=True)
         ),
-        good_batch_size=by_batch[_first_good(table.lower[on_disk])].workload.batch_size,
+        good_batch_size=by_batch[_first_good_row(table.lower[on_disk])].workload.batch_size,
         run=chosen.run,
         first_epoch=chosen.first_epoch,
         assumptions=assumptions(request, chosen, ranked=False),
@@ -107,10 +107,10 @@ def predict_instance(
 def _row_of_question(
     request: NetworkQuestion, table: Table, wanted: Integers, *, has_price: bool
 ) -> tuple[int, list[Message]]:
-    """The row that tells of the instance, of those with batches that are `wanted`: the one that `recommend`
-    would take where a target or limit is asked for; with what it misses."""
-    on_disk = wanted[table.spec[wanted] == table.spec[wanted[_first_good(table.lower[wanted])]]]
-    usual = int(on_disk[_first_good(table.lower[on_disk])])
+    """The row that represents the instance, among the `wanted` ones, and the limits that it misses; where the
+    request has a target or limit, the row that `recommend` would choose."""
+    on_disk = wanted[table.spec[wanted] == table.spec[wanted[_first_good_row(table.lower[wanted])]]]
+    usual = int(on_disk[_first_good_row(table.lower[on_disk])])
     request = replace(request, max_usd_per_hour=request.max_usd_per_hour if has_price else None)
     if (request.target_throughput, request.max_latency_ms, request.max_usd_per_hour) == (None, None, None):
         return usual, []
@@ -119,7 +119,7 @@ def _row_of_question(
     if len(good):
         return int(best_rows(request, table, good)[0]), []
     judged = list(limits(request, table))
-    # A price that no batch changes tells nothing of which to take.
+    # All batches have the same price: its limit cannot decide between them.
     good = wanted[answering(replace(request, max_usd_per_hour=None), table)[wanted]]
     row = int(best_rows(request, table, good)[0]) if len(good) else closest(judged, table.usd, wanted)[0]
     reasons = [limit.reason for limit in judged if not limit.keeps[row]]
@@ -129,7 +129,7 @@ def _row_of_question(
 def _option_named(
     request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, name: str, today: date | None
 ) -> tuple[Runnable, Price | None, Sequence[Workload]]:
-    """A type with each disk worth a look and each batch that fits, and its price if known."""
+    """A named type with its disks and fitting batches, its price if known, and the requested workloads."""
     instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
     computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
     if computes and not accelerated and not cpu_rates_are_known(request):
@@ -139,7 +139,7 @@ def _option_named(
         raise UsageError(
             "{name} cannot run this: {why}", name=name, why=notes.detail, field="instance", code=CANNOT_RUN
         )
-    asked, shown = _workloads(request, model, name, catalog.gpu_of(instance))
+    requested, shown = _workloads(request, model, name, catalog.gpu_of(instance))
     disks = disks_for(request, catalog, instance, offer.region if price else request.region)
     if not disks:
         raise UsageError(
@@ -151,7 +151,7 @@ def _option_named(
                 "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
             ),
         )
-    return Runnable(offer, disks, shown, notes, max_gpus=request.max_gpus), price, asked
+    return Runnable(offer, disks, shown, notes, max_gpus=request.max_gpus), price, requested
 
 
 def _unmeasured_on_cpu(request: NetworkQuestion, name: str) -> UsageError:
@@ -173,11 +173,11 @@ def _unmeasured_on_cpu(request: NetworkQuestion, name: str) -> UsageError:
 def _workloads(
     request: NetworkQuestion, model: PerformanceModel, name: str, gpu: Gpu | None
 ) -> tuple[Sequence[Workload], tuple[Workload, ...]]:
-    """The workloads that are asked for and fit the GPU, and those with the batches that users choose,
-    smallest first; `UsageError` where none that is asked for fits."""
+    """The requested workloads that fit the GPU, and these with the usual batch sizes, smallest first. Raises
+    `UsageError` where no requested one fits."""
     workloads = workloads_on(request, model, [gpu])[gpu.name if gpu else ""]
-    asked = _fitting(model, workloads, gpu)
-    if not asked:
+    requested = _fitting(model, workloads, gpu)
+    if not requested:
         raise wrong(
             "instance",
             "{name} cannot run this: it needs {needed:mib} of GPU memory",
@@ -187,12 +187,12 @@ def _workloads(
             code=CANNOT_RUN,
         )
     usual = batches_of(replace(request, batch_size=None), workloads[0])
-    shown = dict.fromkeys([*asked, *_fitting(model, usual, gpu)])
-    return asked, tuple(sorted(shown, key=lambda workload: workload.batch_size))
+    shown = dict.fromkeys([*requested, *_fitting(model, usual, gpu)])
+    return requested, tuple(sorted(shown, key=lambda workload: workload.batch_size))
 
 
 def _fitting(model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | None) -> list[Workload]:
-    """Those that fit the GPU; a larger batch takes no less."""
+    """The workloads (smallest batch first) that fit the GPU; a larger batch never takes less memory."""
     if gpu is None or not workloads or workloads[0].task is Task.PREPROCESSING:
         return list(workloads)
     if model.gpu_memory_mib(workloads[-1]) <= gpu.memory_mib:
@@ -200,6 +200,6 @@ def _fitting(model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | 
     return [workload for workload in workloads if model.gpu_memory_mib(workload) <= gpu.memory_mib]
 
 
-def _first_good(lower: Floats) -> int:
-    """The first of some rows (n,), cheap disks and small batches first, within 5 % of the best."""
+def _first_good_row(lower: Floats) -> int:
+    """The index of the first lower bound (n,) within 5 % of the best; the cheapest come first."""
     return int((lower >= GOOD_ENOUGH * lower.max()).argmax())

@@ -1,4 +1,4 @@
-"""Candidates as rows of columns: offer, disk, batch size, prediction and cost."""
+"""The table of candidates for a network: columns of offers, disks, batch sizes, predictions and costs."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.prepared import PreparedRows
 from advisor.questions.network import NetworkQuestion
 
-# A disk that limits nothing: a slow one would hide how unsure the other stages are.
+# A disk that limits nothing: a slow one would hide how uncertain the other stages are.
 NO_LIMIT = DiskRate(type="memory", read_mib_per_second=None, read_iops=None)
 
 
 def batch_latencies(
     pairs: Sequence[tuple[Workload, Resources]], model: PerformanceModel, confidence: float
 ) -> list[Latency | None]:
-    """The latency of each pair, in order: on one GPU, since a batch is never split."""
+    """The latency of each pair, in order, on one GPU, since batches are not split; None without inference."""
     if not any(workload.task is Task.INFERENCE for workload, _ in pairs):
         return [None] * len(pairs)
     in_memory = [(workload, replace(has, disk=NO_LIMIT, gpu_count=1)) for workload, has in pairs]
@@ -61,11 +61,11 @@ def batch_latencies(
 
 
 def batch_latency(workload: Workload, vcpus: float, prediction: Prediction) -> Latency | None:
-    """Decoding, copying and the network one after the other; None for what nobody waits for.
+    """The latency of a batch: decoding, copying and computing in sequence; None without inference.
 
     A sample is decoded on one vCPU, so that a batch smaller than the vCPUs takes as long as one sample.
-    Reading the disk does not count: requests arrive in memory. p99 is jitter times the median latency, at the
-    pace of the lower bound of a prediction without a disk."""
+    Reading the disk does not count: requests arrive in memory. p99 is the jitter factor times the latency at
+    the lower bound of a prediction without a disk."""
     if workload.task is not Task.INFERENCE:
         return None
     batch, rates = float(workload.batch_size), prediction.stage_rates
@@ -78,12 +78,12 @@ def batch_latency(workload: Workload, vcpus: float, prediction: Prediction) -> L
     return Latency(p50_seconds=seconds, p99_seconds=P99_OVER_P50 * doubt * seconds)
 
 
-# Cloud, type, GPUs at most, nodes, and the number of the workload.
+# Cloud, type, the most GPUs, nodes, and the number of the workload.
 _Key = tuple[str, str, int | None, int, int]
 
 
 class Predictions:
-    """Predictions of a network on instances at one confidence, up to the disk; rows only get added."""
+    """Predictions of a network on instances at one confidence, without the disk; rows are only ever added."""
 
     def __init__(self, catalog: Catalog, model: PerformanceModel, confidence: float) -> None:
         self.pairs: list[tuple[Workload, Resources]] = []
@@ -100,7 +100,7 @@ class Predictions:
 
     @property
     def rows(self) -> PreparedRows:
-        """All that are known; there is one."""
+        """The prepared rows; there must be one."""
         assert self._prepared is not None
         return self._prepared
 
@@ -132,7 +132,7 @@ class Predictions:
         return np.array(rows, dtype=np.intp)
 
     def latencies(self, rows: Sequence[int]) -> list[Latency | None]:
-        """How soon a batch of some rows is done; disks have no part in it."""
+        """The latency of a batch for each of the rows, which does not depend on the disk."""
         missing = [row for row in dict.fromkeys(rows) if row not in self._latencies]
         if missing:
             pairs = [self.pairs[row] for row in missing]
@@ -145,9 +145,9 @@ Objects = NDArray[Any]
 
 
 class Candidates(Struct, frozen=True, kw_only=True, dict=True):
-    """Options (offers that can run a request) at all their batch sizes. `names` and `cheapest_offer` are of
-    their instance types, which `kind` of an option numbers; its `rows` of the predictions are so many
-    (`sizes`) behind those of the options before."""
+    """Options (offers that can run a request) at all their batch sizes. `kind` is the index of each option's
+    instance type in `names` and `cheapest_offer`. `rows` are the rows of the predictions of all options, one
+    option after the other; `sizes` are their numbers."""
 
     request: NetworkQuestion
     predictions: Predictions
@@ -165,7 +165,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
     def of(
         cls, request: NetworkQuestion, options: Iterable[Runnable], predictions: Predictions
     ) -> Candidates:
-        """Options, one at least, by type."""
+        """The candidates of options (at least one), grouped by type."""
         by_type: dict[tuple[str, str], list[Runnable]] = {}
         for option in options:
             instance = option.offer.instance
@@ -193,7 +193,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def beside(self, other: Candidates) -> Candidates:
-        """These, and others of other types behind them: options and types keep their places."""
+        """These candidates, followed by those of other types; indices of options and types stay valid."""
         names = ("names", "cheapest_offer", "sizes", "rows", "nodes", "gpus", "offer_usd")
         return Candidates(
             request=self.request,
@@ -205,18 +205,18 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def grid(self) -> Table:
-        """Every option with each of its disks at each batch size."""
+        """The table of every option with each of its disks at each batch size."""
         return self.with_disks(
             [(index, disk) for index, option in enumerate(self.options) for disk in option.disks]
         )
 
     def on_hard_disks(self, kinds: Booleans) -> Table:
-        """The candidates of some types (by kind) on hard disks, which are seldom enough."""
+        """The table of some types (by kind) on hard disks, which are rarely fast enough."""
         wanted = np.flatnonzero(kinds[self.kind]).tolist()
         return self.with_disks([(index, disk) for index in wanted for disk in self.options[index].slow_disks])
 
     def with_disks(self, wanted: Sequence[tuple[int, Disk]]) -> Table:
-        """Options (by their place) with disks of any order, at each batch size."""
+        """The table of options (by index) with disks of any order, at each batch size."""
         options = np.array([index for index, _ in wanted], dtype=np.intp)
         sizes = self.sizes[options]
         spec = np.repeat(np.arange(len(wanted)), sizes)
@@ -226,7 +226,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
         return self.rows_with(rows, options[spec], [disk for _, disk in wanted], spec)
 
     def rows_with(self, rows: Integers, options: Integers, disks: Sequence[Disk], which: Integers) -> Table:
-        """Rows of options, each with one of the disks: `which` of them."""
+        """The table of rows of options; `which` is the index of each row's disk in `disks`."""
         request, nodes, predictions = self.request, self.nodes[options], self.predictions
         rates = DiskTable.of([disk.rate for disk in disks]).take(which)
         steady = predictions.rows.columns_with(rows, rates)
@@ -269,10 +269,10 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
 class Table(Struct, frozen=True, kw_only=True):
     """Candidates as columns (n,), in the order in which they were made.
 
-    `kind` numbers the instance types and `option` the offers of `source`, `row` its predictions'; `spec`
-    numbers offers with a disk. Rates ending in `_each` are one instance's, `first_*` those of the first pass
-    over the data, of all nodes that train together. `hours_*` are the run's on all `count` instances,
-    `start_hours` of their start among them; None where there is no run."""
+    `kind`, `option` and `row` are indices of the instance types, options and predictions of `source`; `spec`
+    numbers offers with a disk. Rates `*_each` are those of one instance, `first_*` those of the first pass
+    over the data, of all nodes that train together. `hours_*` are the hours of the run on all `count`
+    instances, including `start_hours`; None where there is no run."""
 
     source: Candidates
     kind: Integers
@@ -305,42 +305,42 @@ class Table(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> Objects:
-        """Of the instance types."""
+        """The names of the instance types."""
         return self.source.names
 
     @property
     def usd_each(self) -> Floats:
-        """One instance and its disk, an hour."""
+        """Dollars per hour of one instance and its disk."""
         return self.offer_usd + self.disk_usd
 
     @property
     def usd(self) -> Floats:
-        """All instances and disks, an hour."""
+        """Dollars per hour of all instances and disks."""
         return self.count * (self.offer_usd + self.disk_usd)
 
     @property
     def lower(self) -> Floats:
-        """The lower bound of all instances together."""
+        """The lower bound of the rate of all instances together."""
         return self.count * self.lower_each
 
     @property
     def median(self) -> Floats:
-        """Their median."""
+        """The median rate of all instances together."""
         return self.count * self.median_each
 
     @property
     def upper(self) -> Floats:
-        """Their upper bound."""
+        """The upper bound of the rate of all instances together."""
         return self.count * self.upper_each
 
     def take(self, rows: Integers | Booleans) -> Table:
-        """Some of its rows."""
+        """Some of the rows."""
         if rows.dtype == bool and rows.all():
             return self
         return replace(self, **{name: getattr(self, name)[rows] for name in self._columns()})
 
     def beside(self, other: Table) -> Table:
-        """These rows, then those of another table, of the same candidates or of these and more."""
+        """These rows, followed by those of another table, whose candidates start with the same ones."""
         columns = {
             name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self._columns()
         }
@@ -349,7 +349,7 @@ class Table(Struct, frozen=True, kw_only=True):
         return replace(self, source=other.source if more else self.source, **columns)
 
     def followed_by(self, other: Table) -> Table:
-        """These rows, then those of other candidates of other types."""
+        """These rows, followed by those of candidates of other types."""
         source = self.source
         moved = replace(
             other,
@@ -363,20 +363,20 @@ class Table(Struct, frozen=True, kw_only=True):
         return _COLUMNS if self.hours_upper is None else (*_COLUMNS, *_HOURS)
 
     def offers(self) -> list[Offer]:
-        """What `option` numbers."""
+        """The offers that `option` numbers."""
         return [option.offer for option in self.source.options]
 
     def offer(self, row: int) -> Offer:
-        """A row's offer."""
+        """The offer of a row."""
         return self.source.options[int(self.option[row])].offer
 
     def with_orders(self, rows: Integers, disks: Sequence[Disk]) -> Table:
-        """Some rows with other disks, on as many instances; without runs."""
+        """Some rows with other disks on as many instances, without the hours of runs."""
         made = self.source.rows_with(self.row[rows], self.option[rows], disks, np.arange(len(rows)))
         return replace(made, count=self.count[rows])
 
     def candidates(self, rows: Iterable[int], request: NetworkQuestion) -> list[Candidate]:
-        """Some rows as records, with latencies where those are limited."""
+        """Some rows as records, with latencies where the request limits them."""
         rows = list(rows)
         known, places, disks = self.source.predictions, self.row[rows].tolist(), self.disk[rows].tolist()
         predictions = known.rows.with_disks(places, [disk.rate for disk in disks])
@@ -402,7 +402,7 @@ class Table(Struct, frozen=True, kw_only=True):
         return records
 
     def first_epoch(self, row: int, request: NetworkQuestion) -> Span | None:
-        """Hours of a row's first epoch (of as much of it as is run), where it trains."""
+        """Hours of a row's first epoch, or of the part that is run; None without training."""
         if request.task is not Task.TRAINING:
             return None
         samples = request.first_samples
@@ -428,12 +428,12 @@ _COLUMNS = tuple(name for name in Table.__struct_fields__ if name not in (*_HOUR
 
 
 def distinct(values: Integers) -> Integers:
-    """Each value once, rising. `np.unique` without an index imports numpy.ma, 10 ms of a start."""
+    """The distinct values, rising. `np.unique` without an index imports numpy.ma, 10 ms of a start."""
     return np.asarray(np.unique(values, return_index=True)[0])
 
 
 def is_among(values: Integers, wanted: Integers) -> Booleans:
-    """Which values are wanted; `np.isin` imports numpy.ma too."""
+    """Which values are among the wanted ones; `np.isin` imports numpy.ma, too."""
     known = distinct(wanted)
     if not len(known):
         return np.zeros(len(values), dtype=bool)
@@ -451,7 +451,7 @@ def best_of_each(groups: Integers, *keys: Floats | Integers) -> Integers:
 
 @cache
 def _number_of(disk_type: str) -> int:
-    """The number of a type of disk; the same in every process, as that of `hash` is not."""
+    """A number for a type of disk that is the same in every process, unlike that of `hash`."""
     return crc32(disk_type.encode())
 
 

@@ -1,8 +1,8 @@
-"""The interface of a task: `advisor.engine.decide` answers any task through it.
+"""The interface of a task, through which `advisor.engine.decide` answers questions of any task.
 
-A task knows its workload and its predictor, and nothing of ranking, of prices in doubt, of trials worth
-running and of what to relax. `R` is its request, `O` what no target changes, `T` its table, `C` its candidate
-and `A` its answer."""
+A task knows its workload and its predictor. Ranking, uncertain prices, trials and relaxations are the same
+for all tasks. `R` is the request, `O` the options, which no target changes, `T` the table, `C` the candidate
+and `A` the answer."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
 from advisor.questions.spec import SpecQuestion
 
-# Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.
+# Assumed, not measured: 8 minutes to start an instance, install torch and make samples, 2 to measure.
 TRIAL_MINUTES = 10.0
 # Standard deviations that three in four of a normal distribution stay below.
 QUARTILE = 0.674
-# Costs that differ by less are equal, where their error is no smaller.
+# Costs within this factor count as equal, unless their error is smaller.
 EQUAL = 1.1
-# Expected costs of two ways to use one instance that differ by less are alike: the faster is taken.
+# Of two ways to use one instance whose expected costs are within this factor, the faster is taken.
 ALIKE = 1.02
 
 
@@ -76,8 +76,8 @@ A = TypeVar("A", bound=Judged[Any, Any])
 
 
 class Contender(NamedTuple, Generic[T]):
-    """A row of a table with what it ranks by and its chance of meeting target and limits;
-    `settled` is false where no trial tells what it does."""
+    """A row of a table with its cost and its chance of meeting target and limits; `settled` is false where no
+    trial can measure its rate."""
 
     table: T
     row: int
@@ -88,7 +88,7 @@ class Contender(NamedTuple, Generic[T]):
 
 
 class Task(ABC, Generic[R, O, T, C, A]):
-    """One kind of work."""
+    """One kind of work: how its options are listed, predicted, limited and priced."""
 
     # The record of an answer.
     answer: type[A]
@@ -100,11 +100,11 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def predict(self, request: R, options: O) -> T | None:
-        """Every candidate with what it does; None where nothing runs."""
+        """The table of all candidates with their predictions; None where nothing runs."""
 
     @abstractmethod
     def limits(self, request: R, table: T) -> Sequence[Limit]:
-        """The limits that are set, in the order in which a type is judged."""
+        """The limits of the request, in the order in which they are checked."""
 
     @abstractmethod
     def cost(self, request: R, table: T) -> Floats:
@@ -116,11 +116,11 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def aims(self, request: R, table: T) -> Sequence[Aim]:
-        """The target and every limit that rates decide, as rates."""
+        """The target and each limit that rates decide, as rates with the value that they must reach."""
 
     @abstractmethod
     def ranks_by_price(self, request: R) -> bool:
-        """Whether rows rank by their price an hour; else by what they do for it."""
+        """Whether rows rank by their hourly price, not by the cost of their work."""
 
     @abstractmethod
     def candidate_cost(self, request: R, candidate: C) -> float:
@@ -128,7 +128,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def rate(self, request: R, table: T) -> Floats:
-        """The rates of rows, of which the greatest comes first among equal costs."""
+        """The rates of rows; among equal costs, the highest rate comes first."""
 
     @abstractmethod
     def candidates(self, request: R, table: T, rows: Sequence[int]) -> Sequence[C]:
@@ -152,14 +152,14 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def needs(self, name: str, request: R, table: T) -> Floats:
-        """The value of the constraint `name` with which each row just answers."""
+        """For each row the value of the constraint `name` that it just keeps."""
 
     def cheap_usd_per_hour(self, request: R) -> Sequence[float]:
-        """Prices above which types are judged only if cheaper ones do not fill the answer."""
+        """Rising price limits: dearer types are looked at only if cheaper ones do not fill the answer."""
         return ()
 
     def answering(self, request: R, table: T, *, but_for: Sequence[str] = ()) -> Booleans:
-        """The rows that may be recommended, whatever they make of the limits `but_for`."""
+        """Which rows keep all limits except those with the reasons `but_for`."""
         keeps = np.ones(len(table), dtype=bool)
         for limit in self.limits(request, table):
             if limit.reason not in but_for:
@@ -171,7 +171,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return lowest_chances(self.aims(request, table), request.confidence, len(table))
 
     def with_chances(self, request: R, table: T, rows: Sequence[int], records: Sequence[C]) -> list[C]:
-        """Records of rows with their chances, where there is a target or a limit."""
+        """The records of `rows` with their chances, where there is a target or a limit."""
         some = table.take(np.array(rows, dtype=np.intp))
         if not self.aims(request, some):
             return list(records)
@@ -180,12 +180,12 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return [replace(record, probability=chance) for record, chance in pairs]
 
     def rank(self, request: R, table: T) -> Floats:
-        """What rows rank by: their cost, and what a miss is expected to cost."""
+        """The expected cost that rows rank by: their cost, and that of a miss times its chance."""
         costs = self.cost(request, table)
         return costs if request.is_sure else expected_cost(costs, self.chance(request, table))
 
     def candidate_rank(self, request: R, candidate: C) -> float:
-        """What a candidate ranks by."""
+        """The expected cost that a candidate ranks by."""
         cost, chance = self.candidate_cost(request, candidate), candidate.probability
         return cost if request.is_sure or chance is None else expected_cost(cost, chance)
 
@@ -197,16 +197,16 @@ class Task(ABC, Generic[R, O, T, C, A]):
         kinds, usd = table.kind[good], table.usd[good]
         ranks, rates = self.rank(request, table)[good], self.rate(request, table)[good]
         first = best_of_each(kinds, ranks, -rates)
-        # Of one price and about one chance the fastest: that of its type leads the others.
+        # Rows of a type with the price of its best row and nearly its rank: the fastest enters the ranking.
         lead = first[np.searchsorted(kinds[first], kinds)]
         alike = (usd == usd[lead]) & (ranks <= ALIKE * ranks[lead])
         best = best_of_each(kinds, np.where(alike, ranks[lead], ranks), -rates)
         return self.in_order(request, table, good[best])
 
     def in_order(self, request: R, table: T, rows: Integers) -> Integers:
-        """Rows by rank; ties by rate, then by name. Of those that cost the same within the error first comes
-        one whose GPU was measured, then the least product of cost and hours, of work that does not end of
-        cost and price by the hour: nothing of their evidence that is cheaper is as quick, too."""
+        """The rows sorted by rank, ties by rate, then name. Among those whose costs are equal within the
+        error, one with a measured GPU comes first, of several the one with the least cost times hours (times
+        hourly price, for work without an end): no other of them is both cheaper and as quick."""
         some = table.take(rows)
         ranks, rates, costs = self.rank(request, some), self.rate(request, some), self.cost(request, some)
         names = some.names[some.kind].tolist()
@@ -215,7 +215,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         if len(level) > 1:
             known = dict(zip(level, self.candidates(request, some, level), strict=True))
             gpus = {i: record.spec.offer.instance.gpu_name for i, record in known.items()}
-            # Where vCPUs bind, nothing is said of the GPU, which is no better known for that.
+            # A GPU counts as unmeasured if one of its rows is: rows bound by vCPUs say nothing about it.
             unmeasured = {gpus[i] for i, record in known.items() if not is_measured(record)}
             with np.errstate(divide="ignore", invalid="ignore"):
                 decides = np.nan_to_num(ranks * (costs / some.usd if request.ends else some.usd))  # free: 0
@@ -224,8 +224,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return rows[np.array(order, dtype=np.intp)]
 
     def level(self, request: R, table: T) -> Booleans:
-        """Which rows cost the same as the cheapest: little more, and no more than it does at the median in
-        one case of four. None where the price by the hour decides, which is no guess."""
+        """Which rows cost the same as the cheapest within the error: up to `EQUAL` times its cost, and up to
+        the upper quartile of its cost. No row where hourly prices decide, since these are known."""
         if self.ranks_by_price(request) or not len(table):
             return np.zeros(len(table), dtype=bool)
         ranks = self.rank(request, table)
@@ -236,8 +236,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return np.asarray(ranks <= min(quartile, EQUAL * least))
 
     def nearest_row(self, request: R, table: T) -> int:
-        """The row that comes closest, within the price where one is: whose worst miss is about the least, the
-        cheapest of those; where a limit tells no factor, of about the nearest to the first that is missed."""
+        """The row that comes closest to an answer, within the price limit if any is: the cheapest whose worst
+        miss is about the least; where a missed limit has no factor, the cheapest about nearest to a limit."""
         usd, most = table.usd, request.max_usd_per_hour
         rows = np.arange(len(table)) if most is None else np.flatnonzero(usd <= most)
         if not len(rows):
@@ -258,16 +258,16 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return int(near[np.lexsort((-limit.nearness[near], usd[near]))[0]])
 
     def shown(self, request: R, options: O, table: T, rows: Sequence[int]) -> Sequence[C]:
-        """Rows as records with everything that is told of them where they are ranked."""
+        """Rows as records, with all details that a ranked candidate has."""
         return self.candidates(request, table, rows)
 
     def nearest(self, request: R, options: O, table: T) -> tuple[C | None, tuple[Message, ...]]:
-        """The option that comes closest where nothing answers, and all that it misses."""
+        """The option that comes closest where nothing answers, and the limits that it misses."""
         row = self.nearest_row(request, table)
         return self.shown(request, options, table, [row])[0], tuple(self.misses(request, table, row))
 
     def misses(self, request: R, table: T, row: int) -> Iterator[Message]:
-        """What a row misses: the first limit, and others where these are judged apart, by a factor."""
+        """The limits that a row misses: the first, and of the others those with a known factor."""
         is_first = True
         for limit in self.limits(request, table):
             if not limit.keeps[row] and (is_first or limit.factor is not None):
@@ -275,11 +275,11 @@ class Task(ABC, Generic[R, O, T, C, A]):
                 is_first = False
 
     def with_nearest(self, answer: A, ways: Sequence[Relaxation]) -> A:
-        """The answer with what comes nearest of what the `ways` to relax it give."""
+        """The answer, whose nearest spec may come from what the `ways` to relax it give."""
         return answer
 
     def rejected(self, request: R, options: O, table: T | None) -> Sequence[Rejected]:
-        """Types of which nothing answers, with the nearest row's reason; cheapest first, unpriced last."""
+        """Types without an answering row, with their nearest row's reason; cheapest first, unpriced last."""
         misses = [*options.rejected, *(self._missed(request, table) if table is not None else ())]
         return sorted(
             misses,
@@ -300,7 +300,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
             yield Rejected(instance.cloud, instance.name, reason, detail, *known)
 
     def require_intervals(self, request: R, options: O, table: T) -> None:
-        """`NoIntervalError` where only predictions that nothing held out backs would answer."""
+        """Raises `NoIntervalError` where only predictions without a calibrated interval would answer."""
 
     def details(self, request: R, options: O, table: T, rows: Integers, chosen: C | None) -> dict[str, Any]:
         """Further fields of the answer that is given."""
@@ -311,15 +311,15 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return ()
 
     def no_trial(self, request: R) -> Message | None:
-        """Why no trial can be made of what is asked; None where one can."""
+        """Why no trial can run this request; None where one can."""
         return Message("trials cannot run this kind of work")
 
     def contenders(self, request: R, options: O, table: T, limit: float) -> Iterable[Contender[T]]:
-        """Rows that are not sure to answer, may, and rank before the cost `limit`."""
+        """Rows that may answer, are not sure to, and cost less than `limit`."""
         return ()
 
     def looked_at(self, request: R, options: O, rows: Sequence[tuple[T, int]]) -> list[Contender[T]]:
-        """Rows of tables with their chances."""
+        """The given rows of tables as contenders, with their costs and chances."""
         singles = [table.take(np.array([row], dtype=np.intp)) for table, row in rows]
         return [
             Contender(
@@ -329,11 +329,11 @@ class Task(ABC, Generic[R, O, T, C, A]):
         ]
 
     def to_relax(self, answer: A, effort: Effort) -> tuple[Task[R, O, T, C, A], R]:
-        """The asker of changed requests where nothing answers, and the request to change."""
+        """The task that answers changed requests where nothing answers, and the request to change."""
         return self, answer.request
 
     def every_answer(self, request: R) -> tuple[T | None, int]:
-        """Every row that answers, unordered, and how many were looked at; None where nothing runs."""
+        """All answering rows, unordered (None: nothing runs), and the number of rows looked at."""
         table = self.predict(request, self.options(request))
         if table is None:
             return None, 0
@@ -342,5 +342,5 @@ class Task(ABC, Generic[R, O, T, C, A]):
     def further_relaxations(
         self, answer: A, answers: Callable[[R], T | None], chosen: Callable[[R], C | None]
     ) -> Iterable[Relaxation]:
-        """Relaxations beyond the constraints, tried on the `answers` to a changed request."""
+        """Relaxations beyond the constraints; `answers` and `chosen` answer changed requests."""
         return ()

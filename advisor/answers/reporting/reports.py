@@ -26,7 +26,7 @@ from advisor.answers.reporting.sections import (
 )
 from advisor.domain.workload import is_own_code
 from advisor.engine import Preparations
-from advisor.engine.tasks.network import at_steps
+from advisor.engine.tasks.network import table_of_disk_steps
 from advisor.errors import AdvisorError, Faults, UsageError
 from advisor.files import own_model_path
 from advisor.models.bundled import FOLDER, MODEL
@@ -214,7 +214,7 @@ def _section(
     explained = question.replace(explain=True)
     network = recommended(context, explained, preparations=preparations, today=as_of)
     bare = bare_section(network.message_document(), workload.name, workload.command)
-    table = at_steps(network.result.request, network.preparations)
+    table = table_of_disk_steps(network.result.request, network.preparations)
     return network_section(bare, network.context, network.result, table, as_of)
 
 
@@ -259,7 +259,7 @@ def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]
     answer = same_answer_today(document, context, preparations)
     if answer is None:
         return bare
-    return network_section(bare, context, answer, at_steps(answer.request, preparations), as_of)
+    return network_section(bare, context, answer, table_of_disk_steps(answer.request, preparations), as_of)
 
 
 def _assembled(context: Context, head: Report, sections: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What serving and tuning a language model share: offers with a GPU, named instances, weaknesses."""
+"""The base of the serving and tuning tasks: offers with a GPU, named instances, and warnings."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ _MOST_KEPT = 8
 
 
 class Level(IntEnum):
-    """Which value of a rate or time counts: the safe bound, the median, or the hopeful bound."""
+    """The value of a rate or time that counts: the safe bound, the median, or the optimistic bound."""
 
     SURE = 0
     MEDIAN = 1
     HOPED = 2
 
 
-# Misses that no chance mends: there is room for the users, or none; a price is known.
+# Reasons of certain misses: the memory for users and the price are known, not predicted.
 _CERTAIN, _EVEN = {"users", "over_max_price"}, 0.5
-# Reasons that several instances together may not have.
+# Reasons for which several instances together may still serve.
 _TOO_SMALL = ("weights", "kv")
-# An offer with what the user must mind of it, or why it cannot be had.
+# An offer with its warnings, or with the reason why it is rejected.
 JudgedOffer = tuple[Offer, tuple[Message, ...] | Rejected]
 
 
 class LanguageOptions(Struct, Generic[P], frozen=True):
-    """Options, a reason for each type that has none, and how many offers there are."""
+    """Options, a rejection for each type that has none, and the number of offers considered."""
 
     options: list[P]
     rejected: list[Rejected]
@@ -77,12 +77,12 @@ N = TypeVar("N", bound=ServingPrediction | TuningPrediction)
 class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
     """Serving or tuning one language model."""
 
-    # The record of what a named instance does, and what is said where it does nothing.
+    # The record of a named instance's prediction, and the error where it cannot run the work.
     prediction: Callable[..., N]
     cannot: ClassVar[Message]
-    # What is said where one instance is too small for what several do together.
+    # The hint where one instance is too small, but several together may not be.
     together: ClassVar[Message | None] = None
-    # Fields of a request that are only held against the options, and those of one instance.
+    # Values of fields that do not change the options, and of fields for a single instance.
     not_of_options: ClassVar[Mapping[str, Any]]
     of_one_instance: ClassVar[Mapping[str, Any]] = {}
 
@@ -92,14 +92,14 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
 
     @abstractmethod
     def require_possible(self, request: R) -> None:
-        """Refuse what the model does not take."""
+        """Raises `UsageError` for a request that the model cannot take."""
 
     @abstractmethod
     def options_on(self, request: R, judged: Sequence[JudgedOffer]) -> O:
-        """The options of some offers."""
+        """The options on these offers, and the rejections of the others."""
 
     def options(self, request: R, most_usd_per_hour: float | None = None) -> O:
-        """Found now, or before for a request that differs in its targets alone."""
+        """The options up to a price, which are kept for requests that differ only in their targets."""
         self.require_possible(request)
         fields: dict[str, Any] = {
             "max_usd_per_hour": None,
@@ -116,14 +116,14 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         return replace(options, rejected=[*options.rejected, *unpriced])
 
     def judged(self, request: R, most_usd_per_hour: float | None) -> list[JudgedOffer]:
-        """Every offer in the place of the request, with what is to be minded or why it cannot be had."""
+        """All offers in the request's place, with their warnings or the reason why they are rejected."""
         query = replace(place_query(request, accelerated=True), max_usd_per_hour=most_usd_per_hour)
         offers = offers_in(self.catalog, query)
         return [(offer, judged_offer(request, self.catalog, offer, needs_gpu=True)) for offer in offers]
 
     @abstractmethod
     def cost_at(self, request: R, table: T, level: Level) -> Floats:
-        """The cost of rows at a level of their rates."""
+        """The cost of rows at one level of their rates."""
 
     @abstractmethod
     def candidate(self, request: R, table: T, row: int) -> C:
@@ -142,13 +142,13 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         return self.with_chances(request, table, rows, [self.candidate(request, table, row) for row in rows])
 
     def ranks_by_price(self, request: R) -> bool:
-        """Whether there is a target."""
+        """Whether rows rank by their hourly price, as they do where there is a target."""
         return request.ranks_by_price
 
     def prediction_on(self, request: R, name: str, *, today: date) -> N:
-        """The prediction of a named type at its cheapest use; `UsageError` if it cannot run."""
+        """The prediction for a named type in its cheapest use; raises `UsageError` if it cannot run."""
         self.require_possible(request)
-        # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
+        # A named instance is always predicted; `calibrated` says whether its interval is.
         request = replace(
             request, allow_extrapolation=True, required_confidence=request.confidence, **self.of_one_instance
         )
@@ -168,7 +168,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         rows, missed = self.ranked_rows(request, options, table), list[Message]()
         answers = bool(len(rows))
         if not answers:
-            # A price that no split changes tells nothing of which to take.
+            # All splits have the same price: its limit cannot decide between them.
             whatever = replace(request, max_usd_per_hour=None)
             rows = self.ranked_rows(whatever, options, table)[:1]
         if not len(rows):
@@ -191,7 +191,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         """Each limit that a row misses, or may miss by its bounds."""
         for reason in [limit.reason for limit in self.limits(request, table) if not limit.keeps[row]]:
             why = self.shortfall(request, table, row, reason)
-            # A limit that no load keeps which keeps those before may hold at the load that is shown.
+            # A limit missed at all loads that keep the earlier ones may be kept at the load shown.
             figures: dict[str, Any] = {"upper": math.inf, "limit": 0.0} | dict(why.parameters)
             holds = figures["upper"] <= figures["limit"]
             if reason != "no_interval" and not holds:
@@ -200,14 +200,14 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
 
 
 class Cards:
-    """GPUs of instances as the language models' rooms know them, each made once."""
+    """Facts of GPUs for the language model predictors, each built once."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._known: dict[tuple[str, int], GpuFacts] = {}
 
     def of(self, gpu: Gpu) -> GpuFacts:
-        """The facts of a card with the memory that is usable there."""
+        """The facts of a card, with its usable memory."""
         key = gpu.name, gpu.memory_mib
         if key not in self._known:
             sheet = self._catalog.gpu_sheets[gpu.name]
@@ -216,16 +216,16 @@ class Cards:
         return self._known[key]
 
     def of_offer(self, offer: Offer) -> GpuFacts:
-        """Those of an offer that can be had."""
+        """The facts of the card of an offer that `judged_offer` accepts."""
         gpu = self._catalog.gpu_of(offer.instance)
-        assert gpu is not None  # `judged_offer` turns down what has no data sheet
+        assert gpu is not None  # `judged_offer` rejects cards without a data sheet
         return self.of(gpu)
 
 
 def options_of_types(
     judged: Iterable[JudgedOffer], options_of: Callable[[Offer, tuple[Message, ...]], Sequence[P] | Rejected]
 ) -> tuple[list[P], list[Rejected]]:
-    """The options of offers that can be had, and a reason for each type that has none."""
+    """The options of accepted offers, and a rejection for each type that has none."""
     options: list[P] = []
     rejected: dict[tuple[str, str], Rejected] = {}
     for offer, notes in judged:
@@ -242,7 +242,7 @@ def options_of_types(
 def other_choices(
     chosen: Callable[[R], C | None], request: R, name: str, before: str, choices: Iterable[str]
 ) -> Iterator[Relaxation]:
-    """Each other choice of an option with which something answers, and its answer."""
+    """A relaxation for each of the `choices` of an option with which some spec answers."""
     for choice in choices:
         if gives := chosen(replace(request, **{name: choice})):
             change = Change(constraint=name, option=f"--{name}", before=before, after=choice)
@@ -250,7 +250,7 @@ def other_choices(
 
 
 def require_tokens(model: LanguageModel, needed: int, field: str, hint: Message) -> None:
-    """Refuse sequences that the model does not take."""
+    """Raises `UsageError` for sequences that are longer than the model takes."""
     most = model.max_context
     if most is not None and needed > most:
         refused = Message(
@@ -264,7 +264,7 @@ def require_tokens(model: LanguageModel, needed: int, field: str, hint: Message)
 
 
 def ram_shortage(offer: Offer, needed_gib: float) -> Rejected | None:
-    """Why an offer's RAM is too small; None where it is not."""
+    """The rejection of an offer whose RAM is too small; None where it is enough."""
     available = offer.instance.memory_mib
     if needed_gib * 1024 <= available:
         return None
@@ -282,7 +282,7 @@ def language_warnings(
     used_gpus: int,
     further: Iterable[Message] = (),
 ) -> tuple[Message | str, ...]:
-    """The weaknesses of an answer that a reader can check."""
+    """The warnings of an answer: weaknesses that a reader can check."""
     offer = chosen.spec.offer
     warnings = [*market_warnings(chosen.spec), *chosen.extrapolation]
     warnings += [*price_warnings(offer.price, chosen.spec.disk, today)]

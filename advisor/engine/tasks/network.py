@@ -1,4 +1,4 @@
-"""The task of a network: the cheapest spec for its target, its run, or its samples."""
+"""The task of training, serving or preprocessing for a network."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from advisor.models.zoo.networks import can_be_run
 from advisor.questions.network import AUTO, NetworkQuestion
 
 _MOST_NODES = 64
-# What to relax: other places and nodes are other workloads, each asked about in turn.
+# Prepared tables kept while relaxing: other places and node counts need tables of their own.
 _MOST_PREPARED = 2
 _MANY_ROWS = 30_000
 _MOST_SHOWN = 10
@@ -55,12 +55,12 @@ _MOST_SHOWN = 10
 def recommend(
     request: NetworkQuestion, preparations: Preparations, *, today: date, strict: bool = False
 ) -> Recommendation:
-    """Answers one request from what was prepared; errors as in `decide.recommend`."""
+    """The answer to one request from shared preparations; raises what `decide.recommend` raises."""
     return decide.recommend(NetworkTask(preparations), request, today=today, strict=strict)
 
 
-def at_steps(request: NetworkQuestion, preparations: Preparations) -> Table | None:
-    """The types that are looked at for a request, with the catalogue's steps of disks."""
+def table_of_disk_steps(request: NetworkQuestion, preparations: Preparations) -> Table | None:
+    """The table of the types that are judged for a request, with only the catalogue's disk sizes."""
     options = NetworkTask(preparations).options(request)
     judged, table = options.judged, options.prepared.predicted.table
     if judged is None or table is None:
@@ -83,7 +83,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         self._seen: set[tuple[NetworkQuestion, str]] = set()
 
     def options(self, request: NetworkQuestion, most_usd_per_hour: float | None = None) -> Judgement:
-        """Types that may be among the best, and why the others are not."""
+        """The types that may be among the best, and the reasons against the others."""
         require_countable(request)
         return self._options(request, request.max_results)
 
@@ -113,7 +113,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         return table.lower
 
     def ranked_rows(self, request: NetworkQuestion, options: Judgement, table: Table) -> Integers:
-        """Those that may be shown."""
+        """The rows that may be shown, best first; without a target, none that is far slower than the best."""
         judged = options.judged
         assert judged is not None
         best = judged.best
@@ -128,7 +128,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def shown(
         self, request: NetworkQuestion, options: Judgement, table: Table, rows: Sequence[int]
     ) -> list[Candidate]:
-        """Rows as records, each with its latency and with what its disk lends for a while."""
+        """Rows as records, each with its latency and its disk's burst."""
         latencies = table.source.predictions.latencies(table.row[rows].tolist())
         return [
             replace(
@@ -142,13 +142,13 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def nearest(
         self, request: NetworkQuestion, options: Judgement, table: Table
     ) -> tuple[Candidate | None, tuple[Message, ...]]:
-        """The option that comes closest, as many instances of it as the price allows."""
+        """The option that comes closest, on as many instances as the price allows, and what it misses."""
         if not (request.allow_extrapolation or table.calibrated.any()):
             return None, ()
         return super().nearest(request, options, _as_many_as_affordable(request, table))
 
     def nearest_row(self, request: NetworkQuestion, table: Table) -> int:
-        """The row that comes closest, at the batch that every answer tells of its spec."""
+        """The row that comes closest, at the batch size that answers show for its spec."""
         row = super().nearest_row(request, table)
         if request.max_latency_ms is not None:
             return row
@@ -176,7 +176,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         )
 
     def rejected(self, request: NetworkQuestion, options: Judgement, table: Table | None) -> Rejections:
-        # An answer at surer prices is asked for its first spec alone.
+        # From an answer by surer prices only the first spec is used.
         at_any_price = request.listed_on is None and request.price_spread is None
         unpriced = options.listing.unpriced if at_any_price else ()
         judged = options.judged
@@ -217,7 +217,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         rows: Integers,
         chosen: Candidate | None,
     ) -> dict[str, Any]:
-        """The front of price and rate, as far as it is worth taking."""
+        """The front of price and rate, without the specs that nobody would take."""
         judged = options.judged
         front = None if judged is None else judged.front
         every = () if front is None else tuple(front.candidates(range(len(front)), request))
@@ -233,12 +233,12 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def contenders(
         self, request: NetworkQuestion, options: Judgement, table: Table, limit: float
     ) -> Iterator[Contender[Table]]:
-        """Specs whose upper bound reaches the target."""
+        """Specs whose upper bound reaches the target and whose lower bound does not."""
         if request.target_throughput is None:
             return
         slower = [table.take(_borderline(request, table, limit))]
         if request.max_count > 1:
-            # With one instance less than it takes.
+            # The same specs with one instance less.
             counted = table.take(table.count > 1)
             fewer = at_count(counted, counted.count - 1)
             slower.append(fewer.take(_borderline(request, fewer, limit)))
@@ -250,9 +250,9 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def looked_at(
         self, request: NetworkQuestion, options: Judgement, rows: Sequence[tuple[Table, int]]
     ) -> list[Contender[Table]]:
-        """Rows of tables with their chances; a trial of one GPU settles nothing of several."""
+        """The rows as contenders; those with several GPUs are not `settled`, as a trial runs on one."""
         contenders = super().looked_at(request, options, rows)
-        return [each._replace(settled=bool(_one_gpu(each.table)[each.row])) for each in contenders]
+        return [each._replace(settled=bool(_has_one_gpu(each.table)[each.row])) for each in contenders]
 
     def constraints(self, request: NetworkQuestion) -> Iterator[Constraint]:
         costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
@@ -273,8 +273,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         rate, p99_seconds, first_rate, hours = deciding(request, table)
         if name == "target_throughput":
             costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
-            # Where nothing is to be reached one instance answers, and as many as may be had reach
-            # more.
+            # Without a target one instance answers: the most instances that are allowed reach more.
             if costs or request.task is Work.TRAINING:
                 return rate
             return most_count(request, table) * rate / table.count
@@ -288,26 +287,24 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         return hours if name == "max_hours" else hours * table.usd
 
     def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, NetworkQuestion]:
-        """With preparations of its own: what is asked for to relax is no concern of others."""
+        """A task for relaxing, which over all clouds leaves the shared preparations alone."""
         request, known = answer.request, self.preparations
         judged = self._options(request, request.max_results).judged
         many = judged is not None and self._rows_first_seen(request, judged.table) > _MANY_ROWS
         if asks_for_gpu(request) or (many and request.task is not Work.PREPROCESSING):
-            # Who asks for more than 24 GiB on a GPU is not helped by an instance without one; over
-            # all clouds and markets there are tens of thousands of those.
+            # A request for a GPU needs no types without one, of which all clouds have tens of thousands.
             effort.was_stopped = many
             request = replace(request, accelerated_only=True)
         if request.cloud == "any":
             known = known.apart(_MOST_PREPARED)
-        # How many are shown decides nothing here; more of them are more types without a GPU to
-        # judge.
+        # The number of shown specs changes no relaxation, but a lower one spares many CPU types.
         return NetworkTask(known), replace(request, max_results=min(request.max_results, _MOST_SHOWN))
 
     def every_answer(self, request: NetworkQuestion) -> tuple[Table | None, int]:
-        """Every spec and batch size that may be recommended, in no order, whatever `max_results`; of types
-        without a GPU those that could be among the `max_results` best: there are thousands."""
+        """The table of all specs and batch sizes that answer, unordered, and the number of rows looked at. Of
+        the thousands of types without a GPU only those that may be among the `max_results` best are in it."""
         everything = replace(request, max_results=sys.maxsize)
-        # Whatever the price, a finer disk makes no type answer, and is wanted of the cheapest alone.
+        # Without a price limit, a finer disk makes no further type answer: only the cheapest gets one.
         fitted = 1 if request.max_usd_per_hour in (None, ENDLESS) else None
         judged = self._options(everything, request.max_results, fitted).judged
         if judged is None:
@@ -316,8 +313,8 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         return table, len(table) + self._rows_first_seen(request, judged.table)
 
     def _rows_first_seen(self, request: NetworkQuestion, table: Table) -> int:
-        """Rows of types that this task was not asked about before; of the cheapest of all clouds,
-        which are few, those alone that stand in for an accelerator."""
+        """The number of rows whose types this task has not looked at before; where only the cheapest types of
+        all clouds are judged, it counts only those without an accelerator."""
         kinds, key = distinct(table.kind), key_of(request)
         if request.cloud == "any" and is_plain(request):
             options = table.source.options
@@ -339,10 +336,10 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         request, nearest = answer.request, answer.nearest
         epochs = _epochs_within(request, nearest) if nearest else 0
         if epochs and (fewer := chosen(replace(request, epochs=epochs))):
-            yield _more("epochs", "--epochs", f"{request.epochs:g}", epochs, fewer)
+            yield _count_relaxation("epochs", "--epochs", f"{request.epochs:g}", epochs, fewer)
         count = count_that_would_do(request, nearest) if nearest else None
         if count is not None and (gives := chosen(replace(request, max_count=count))):
-            yield _more("max_count", "--max-count", request.max_count, count, gives)
+            yield _count_relaxation("max_count", "--max-count", request.max_count, count, gives)
         if request.task is not Work.TRAINING or nearest is None:
             return
         if request.max_nodes >= _MOST_NODES:
@@ -351,7 +348,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         if table is not None and (
             gives := chosen(replace(request, max_nodes=1 << (int(table.count.min()) - 1).bit_length()))
         ):
-            yield _more("max_nodes", "--max-nodes", request.max_nodes, gives.spec.count, gives)
+            yield _count_relaxation("max_nodes", "--max-nodes", request.max_nodes, gives.spec.count, gives)
 
 
 def _epochs_within(request: NetworkQuestion, nearest: Candidate) -> int:
@@ -368,26 +365,26 @@ def _epochs_within(request: NetworkQuestion, nearest: Candidate) -> int:
     return epochs if epochs < request.epochs else 0
 
 
-def _more(name: str, option: str, before: object, after: int, gives: Candidate) -> Relaxation:
+def _count_relaxation(name: str, option: str, before: object, after: int, gives: Candidate) -> Relaxation:
     change = Change(constraint=name, option=option, before=str(before), after=str(after))
     return Relaxation(changes=(change,), gives=gives)
 
 
 def _borderline(request: NetworkQuestion, table: Table, limit: float) -> Booleans:
-    """Rows that would answer if their rate were enough, as their upper bound is."""
+    """Which rows on one GPU miss only the target, which their upper bound reaches, and cost below `limit`."""
     target = request.target_throughput or 0.0
     near = (table.lower < target) & (target <= table.upper) & (cost(request, table) < limit)
-    near &= _one_gpu(table)
+    near &= _has_one_gpu(table)
     return near & answering(request, table, but_for=("too_slow",)) if near.any() else near
 
 
-def _one_gpu(table: Table) -> Booleans:
-    """A trial is one process on one GPU, and settles nothing of several."""
+def _has_one_gpu(table: Table) -> Booleans:
+    """Which rows use one GPU: a trial is one process on one GPU, and measures nothing else."""
     return np.asarray(table.source.gpus[table.option] == 1)
 
 
 def _as_many_as_affordable(request: NetworkQuestion, table: Table) -> Table:
-    """Rows with no more instances than the price allows, one at least."""
+    """The rows on as many instances as the price allows, one at least."""
     limit = request.max_usd_per_hour
     if limit is None or request.max_count == 1:
         return table

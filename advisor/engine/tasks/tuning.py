@@ -59,21 +59,21 @@ from advisor.questions.fields import wrong
 from advisor.questions.language import TuningQuestion
 from advisor.units import floor_rate, format_span
 
-# GPUs of one instance that share a run; as many as there are, too. Memory is told of up to a host's eight.
+# Counts of GPUs that share a run, besides all of an instance; `memory` shows up to the eight of a host.
 _COUNTS, _COUNTS_OF_A_HOST = (1, 2, 4, 8, 16), (1, 2, 4, 8)
-# Each takes less memory than the one before.
+# Each method takes less memory than the one before.
 _METHODS = (LlmMethod.FULL, LlmMethod.LORA, LlmMethod.QLORA)
 # RAM that a run takes, assumed and not measured: the system, a process for each GPU with CUDA's
 # libraries, and a file of weights of the usual 5 GB.
 _BASE_GIB, _PROCESS_GIB = 8.0, 3.0
-# What of a tuning depends on an offer: a card, how many of it, and what joins them.
+# The part of a tuning that depends on the offer: card, number of GPUs, and the link between them.
 _Key = tuple[GpuFacts, int, str]
 
 
 class TuningOption(NamedTuple):
-    """The fastest option to tune on one instance of an offer with a disk; `rates` are tokens a second of all
-    its GPUs that are used: lower bound, median, upper bound. Its weights are downloaded to the disk and read
-    from it in `load_hours`."""
+    """The fastest way to tune on one instance of an offer with a disk. `rates` are tokens per second of all
+    GPUs used: lower bound, median, upper bound. In `load_hours` the weights are stored on the disk and read
+    from it."""
 
     offer: Offer
     disk: Disk
@@ -92,16 +92,16 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
 
     @property
     def rates(self) -> Floats:
-        """Tokens a second."""
+        """Tokens per second (3, n)."""
         return np.array([option.rates for option in self.options]).T
 
     def hours(self, request: TuningQuestion) -> Floats:
-        """Hours of the run and of its start, in which weights are loaded unless its length is given."""
+        """Hours (3, n) of the run and its start, with loading unless the request gives the start's length."""
         load = np.array([option.load_hours * (request.start_minutes is None) for option in self.options])
         return np.asarray(request.start_hours + load + request.tokens / self.rates / 3600)
 
     def run_usd(self, request: TuningQuestion) -> Floats:
-        """Dollars of the run."""
+        """Dollars (3, n) of the run."""
         return np.asarray(self.hours(request) * self.usd)
 
 
@@ -129,8 +129,8 @@ class TuningTask(
         self.predictor, self.cards = predictor, Cards(catalog)
 
     def require_possible(self, request: TuningQuestion) -> None:
-        """Refuse layers that no formula of tuning covers, a run of less than a sequence, and sequences that
-        the model does not take."""
+        """Raises `UsageError` for layers that the tuning formulas do not cover, runs of less than a sequence,
+        and sequences that are longer than the model takes."""
         if self.model.mixed:
             raise uncovered(self.model.name, "tuned")
         if request.tokens < request.sequence:
@@ -144,7 +144,7 @@ class TuningTask(
         require_tokens(self.model, request.sequence, "sequence", Message("ask for {field} {most} or less"))
 
     def options_on(self, request: TuningQuestion, judged: Sequence[JudgedOffer]) -> TuningOptions:
-        """The fastest option of each offer, whatever is to be reached; all are predicted at once."""
+        """The fastest option of each offer, whatever the target; all are predicted in one call."""
         offers = [offer for offer, notes in judged if not isinstance(notes, Rejected)]
         keys = {id(offer): self._keys(request, offer) for offer in offers}
         distinct = list(dict.fromkeys(key for some in keys.values() for key in some))
@@ -172,7 +172,7 @@ class TuningTask(
             disks = small or disks_by_price(request, self.catalog, offer, stored)
             if isinstance(disks, Rejected):
                 return disks
-            # Nobody has to use more GPUs than help; of equal rates the fewest.
+            # GPUs that do not help stay unused: of equal rates the fewest GPUs.
             best = max(fits, key=lambda key: rates[key][Level.MEDIAN])
             return [
                 TuningOption(
@@ -189,9 +189,9 @@ class TuningTask(
     def _tuning(
         self, request: TuningQuestion, card: GpuFacts, gpus: int = 1, link: str = "none"
     ) -> FineTuning:
-        """The request on so many GPUs."""
-        asked = (self.model, request.method, request.sequence, request.micro_batch)
-        return FineTuning(*asked, card, gpus, link, protocol=request.protocol)
+        """The tuning of the request on a number of cards."""
+        settings = (self.model, request.method, request.sequence, request.micro_batch)
+        return FineTuning(*settings, card, gpus, link, protocol=request.protocol)
 
     def _keys(self, request: TuningQuestion, offer: Offer) -> list[_Key]:
         """Numbers of GPUs to try, ascending; none where the card cannot tune."""
@@ -224,7 +224,7 @@ class TuningTask(
         return limits
 
     def cost_at(self, request: TuningQuestion, table: TuningTable, level: Level) -> Floats:
-        """The price by the hour for a target, else that of the run."""
+        """The hourly price where there is a target, else the cost of the run."""
         if request.ranks_by_price:
             return np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
         factor = terms_of(request, table, table.hours(request)[level])
@@ -246,7 +246,7 @@ class TuningTask(
         return cost * term_factor(request, candidate.spec, hours)
 
     def rate(self, request: TuningQuestion, table: TuningTable) -> Floats:
-        """Tokens a second at the median."""
+        """Tokens per second at the median."""
         return np.asarray(table.rates[Level.MEDIAN])
 
     def candidate(self, request: TuningQuestion, table: TuningTable, row: int) -> FineTuningCandidate:
@@ -306,17 +306,17 @@ class TuningTask(
         answers: Callable[[TuningQuestion], TuningTable | None],
         chosen: Callable[[TuningQuestion], FineTuningCandidate | None],
     ) -> Iterator[Relaxation]:
-        """Methods that take less, for what their run costs where none keeps the limit."""
-        asked: TuningQuestion = answer.request
-        lighter = _METHODS[_METHODS.index(asked.method) + 1 :]
-        within = list(other_choices(chosen, asked, "method", asked.method, lighter))
+        """Relaxations to methods that take less memory; with a higher cost limit where none keeps it."""
+        request: TuningQuestion = answer.request
+        lighter = _METHODS[_METHODS.index(request.method) + 1 :]
+        within = list(other_choices(chosen, request, "method", request.method, lighter))
         yield from within
-        if within or not asked.max_run_usd:
+        if within or not request.max_run_usd:
             return
         cost = Amount("max_run_usd", "--max-cost")
-        for way in other_choices(chosen, cost.loosened(asked), "method", asked.method, lighter):
-            enough = cost.put(asked, cost.rounded(way.gives.usd_per_run.upper))
-            before, after = map(cost.text, (asked, enough))
+        for way in other_choices(chosen, cost.loosened(request), "method", request.method, lighter):
+            enough = cost.put(request, cost.rounded(way.gives.usd_per_run.upper))
+            before, after = map(cost.text, (request, enough))
             dearer = Change(constraint=cost.name, option=cost.option, before=before, after=after)
             if gives := chosen(enough.replace(method=LlmMethod(str(way.changes[0].after)))):
                 yield Relaxation(changes=(*way.changes, dearer), gives=gives)
@@ -343,7 +343,7 @@ class TuningTask(
         return np.asarray(values[name], dtype=float)
 
     def memory(self, request: TuningQuestion, cards: Sequence[Gpu]) -> TuningMemoryAnswer:
-        """The memory of a run on each card, over as few of them as hold it."""
+        """The memory of a run on each kind of card, over the fewest of them that hold it."""
         self.require_possible(request)
         return TuningMemoryAnswer(
             model=self.model.name,
@@ -377,7 +377,7 @@ def _level(request: TuningQuestion) -> Level:
 
 
 def _memory_use(settled: Settled) -> TuningMemoryUse:
-    """The parts of each GPU's memory, as documents have them."""
+    """The parts of each GPU's memory, as a record for documents."""
     memory = settled.memory
     return TuningMemoryUse(
         weights_gib=memory.weights_gib,
@@ -400,7 +400,7 @@ def unsupported_message(tuning: FineTuning) -> Message:
 
 
 def misfit_message(tuning: FineTuning) -> Message:
-    """The memory that the smallest option takes of each GPU."""
+    """The text that the GPU's memory is smaller than what the smallest option needs."""
     return Message(
         _MISFIT[tuning.gpus > 1].text,
         needed=least_memory(tuning).upper_gib,
@@ -409,12 +409,12 @@ def misfit_message(tuning: FineTuning) -> Message:
     )
 
 
-# Where the bound decides, and where the median does.
+# Texts where the bound decides, and where the median does.
 _TOO_SLOW = (
     Message("p{p:.3g} is {lower:,g} tokens/s, below {target:target}"),
     Message("its median is {median:,g} tokens/s, below {target:target}"),
 )
-# Of one GPU, and of several.
+# Texts for one GPU, and for several.
 _MISFIT = (
     Message("needs up to {needed:,.1f} GiB of GPU memory, has {available:.1f} GiB"),
     Message("needs up to {needed:,.1f} GiB on each of {gpus} GPUs, which have {available:.1f} GiB"),
@@ -422,7 +422,7 @@ _MISFIT = (
 
 
 def described(request: TuningQuestion, candidate: FineTuningCandidate) -> Message:
-    """A candidate in a clause, as the line says it that tells that nothing answers."""
+    """A candidate as a clause, for the line that says that no spec answers."""
     return Message(
         "{name} with {lower:,g} tokens/s or more (median {median:rate}), done in up to "
         "{hours}, at {usd:usd}/h",

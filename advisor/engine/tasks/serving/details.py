@@ -21,19 +21,19 @@ from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import can_split
 from advisor.questions.language import ServingQuestion
 
-# Formats of weights that are served in place of 16 bits, by their names.
+# Weight formats that can replace 16 bits.
 SMALLER_FORMATS = (StepKind.FP8, StepKind.INT4)
 
 
 class _Point(NamedTuple):
-    """An option with so many replicas, under one load of each."""
+    """An option with the number of its replicas, and their rates under one load."""
 
     option: ServingOption
     rates: Rates
     replicas: int
 
     def output(self, level: Level) -> float:
-        """Tokens a second of all replicas."""
+        """Output tokens per second of all replicas."""
         return float(self.replicas * self.rates.output[level])
 
 
@@ -43,8 +43,8 @@ def front_of(
     replicas: Replicas,
     chosen: GenerationCandidate,
 ) -> tuple[FrontPoint, ...]:
-    """The front of options on the chosen instances, the soonest tokens first, by medians; with what
-    is chosen, whose load may lie between those of the grid."""
+    """The front of latency and throughput of options on the chosen instances, by medians, lowest TPOT first;
+    it includes the chosen candidate, whose load may lie between those of the grid."""
     points = list[_Point]()
     grid = replicas.grid_of(replicas.numbers(options), arrives=request.target_requests_per_second is not None)
     for number, option in enumerate(options):
@@ -72,12 +72,12 @@ def _record(request: ServingQuestion, point: _Point, usd: float) -> FrontPoint:
         placement=point.option.placement,
         rates=rates,
         usd_per_million_output_tokens=Span(lower=lower, median=median, upper=upper),
-        misses=_missed(request, point),
+        misses=_missed_kind(request, point),
     )
 
 
 def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> tuple[FrontPoint, ...]:
-    """The front with a candidate, in place of its own option at the same load."""
+    """The front with a candidate, which replaces the point of its placement at the same load."""
     chosen = FrontPoint(
         placement=candidate.placement,
         rates=candidate.rates,
@@ -93,8 +93,8 @@ def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> 
     return tuple(sorted([*others, chosen], key=lambda point: point.rates.tpot_seconds.median))
 
 
-def _missed(request: ServingQuestion, point: _Point) -> str:
-    """ "limit" or "target", whichever the load misses by the bounds that count; '' for none."""
+def _missed_kind(request: ServingQuestion, point: _Point) -> str:
+    """ "limit" or "target", whichever the load misses by the deciding bounds; '' for none."""
     rates, sure = point.rates, deciding_level(request)
     output = point.output(sure)
     requests = output / request.output_tokens
@@ -110,20 +110,20 @@ def _missed(request: ServingQuestion, point: _Point) -> str:
     return "target" if any(least is not None and value < least for value, least in wanted) else ""
 
 
-# What each of some options does, or why it does not answer.
-Given = Callable[[list[ServingOption]], Iterable[tuple[GenerationCandidate | None, Message | str]]]
+# The function that returns for each option its candidate, or why it does not answer.
+Outcomes = Callable[[list[ServingOption]], Iterable[tuple[GenerationCandidate | None, Message | str]]]
 
 
 def steps_of(
-    request: ServingQuestion, served: ServedModel, offer: Offer, chosen: GenerationCandidate, given: Given
+    request: ServingQuestion, served: ServedModel, offer: Offer, chosen: GenerationCandidate, judge: Outcomes
 ) -> tuple[ServingStep, ...]:
-    """Every step that can be thought of for the chosen candidate of an offer."""
+    """Single changes to the chosen candidate of an offer, each with the candidate that it gives."""
     changes = list(_changes(chosen, served.model))
     tried = [
         OptionFinder(replace(request, **fields), served, chosen.placement.nodes).options(offer, chosen.notes)
         for *_, fields in changes
     ]
-    outcomes = iter(given([ways[0] for ways in tried if not isinstance(ways, Rejected)]))
+    outcomes = iter(judge([ways[0] for ways in tried if not isinstance(ways, Rejected)]))
     steps = []
     for (kind, option, _), ways in zip(changes, tried, strict=True):
         gives, why = (None, ways.detail) if isinstance(ways, Rejected) else next(outcomes)
@@ -133,8 +133,8 @@ def steps_of(
     gives = replace(  # one instance more, each under the load that it has
         chosen,
         spec=replace(chosen.spec, count=more),
-        rates=_times(chosen.rates, factor),
-        most=_times(chosen.most, factor),
+        rates=_scaled(chosen.rates, factor),
+        most=_scaled(chosen.most, factor),
     )
     loads = ("users", "target_requests_per_second", "target_output_tokens_per_second")
     words = [
@@ -158,7 +158,7 @@ def format_fields(kind: StepKind) -> dict[str, StrEnum]:
 def _changes(
     chosen: GenerationCandidate, model: LanguageModel
 ) -> Iterator[tuple[StepKind, str, dict[str, Any]]]:
-    """Each step with its option and the fields that ask for it; all else is as chosen."""
+    """Each step with its option and the changed fields of the request; all else is as in `chosen`."""
     split = chosen.placement.tensor_parallel if chosen.placement.ranks == 1 else None
     kept: dict[str, Any] = {
         "precision": chosen.precision,
@@ -184,7 +184,7 @@ def _changes(
     )
 
 
-def _times(rates: ServingRates, factor: float) -> ServingRates:
+def _scaled(rates: ServingRates, factor: float) -> ServingRates:
     return replace(
         rates,
         concurrency=rates.concurrency * factor,

@@ -1,7 +1,7 @@
-"""Counts the instances that serve a target, the load of each replica, and the limits that it keeps.
+"""Finds how many instances serve a target, the load of each replica, and the limits that it keeps.
 
-A target in tokens a second may be reached at any load that the grid has; users and requests a second are
-shared by all replicas, so that their number decides the load."""
+A target in tokens per second may be reached at any load of the grid. Users and requests per second are shared
+by all replicas, so that the number of replicas decides their load."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from advisor.questions.language import ServingQuestion
 def solved_table(
     request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas, level: Level
 ) -> ServingTable:
-    """Options, one at least, solved for a request by the bound that counts."""
+    """The table of options (at least one) with counts and loads that keep target and limits at `level`."""
     return _Solver(request, options, replicas, level).table()
 
 
 def weighed_table(
     request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas
 ) -> ServingTable:
-    """Options, one at least, as the median keeps target and limits; behind them, where that takes more
-    instances or another load, as the bound does: it costs more, and misses less often."""
-    even = solved_table(request, options, replicas, Level.MEDIAN)
+    """The table of options (at least one) solved by medians, followed by those that need more instances or
+    another load by the lower bound: these cost more, and miss less often."""
+    by_median = solved_table(request, options, replicas, Level.MEDIAN)
     sure = solved_table(request, options, replicas, Level.SURE)
-    other = (sure.count != even.count) | (sure.rates.concurrency != even.rates.concurrency)
+    other = (sure.count != by_median.count) | (sure.rates.concurrency != by_median.rates.concurrency)
     for limit in sure.limits:
         other &= limit.keeps
-    return even.beside(sure.take(other)) if other.any() else even
+    return by_median.beside(sure.take(other)) if other.any() else by_median
 
 
 def most_counts(request: ServingQuestion, options: Sequence[ServingOption]) -> Integers:
-    """The most instances of each option that a request allows: those that serve together, once at least."""
+    """The most instances of each option that the request allows, at least those that serve together."""
     nodes = np.array([option.placement.nodes for option in options], dtype=np.intp)
     startable = np.array([most_startable(option.offer, request.vcpu_quota) for option in options])
     whole = np.minimum(request.max_count, startable) // nodes
@@ -47,26 +47,26 @@ def most_counts(request: ServingQuestion, options: Sequence[ServingOption]) -> I
 
 
 class _Solver:
-    """Finds counts and loads of options, whose replicas are predicted once."""
+    """Finds the counts and loads of options from the kept predictions of their replicas."""
 
     def __init__(
         self, request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas, level: Level
     ) -> None:
         self._request, self._options, self._replicas, self._level = request, options, replicas, level
         self._option = replicas.numbers(options)
-        # Instances that serve together only count as one, with the replicas of all of them.
+        # Instances that hold a model together count as one here, with the replicas of all.
         self._nodes = np.array([option.placement.nodes for option in options], dtype=np.intp)
         self._each = self._nodes * [float(option.placement.batches) for option in options]
         self._most = most_counts(request, options) // self._nodes
         self._grid = replicas.grid.take((self._option,))
 
     def table(self) -> ServingTable:
-        """The options with what they do."""
+        """The options with their counts, rates and limits."""
         request = self._request
         if request.users is not None:
-            count, rates, most, limits = self._shared(float(request.users), "users")
+            count, rates, most, limits = self._with_shared_load(float(request.users), "users")
         elif request.target_requests_per_second is not None:
-            count, rates, most, limits = self._shared(request.target_requests_per_second, "load")
+            count, rates, most, limits = self._with_shared_load(request.target_requests_per_second, "load")
         else:
             count, rates, most, limits = self._on_grid()
         columns = option_columns(self._options)
@@ -74,9 +74,9 @@ class _Solver:
             count=count * self._nodes, rates=rates, most=most, limits=tuple(limits), **columns
         )
 
-    def _on_grid(self) -> _Load:
-        """The least load of the grid that is enough; without a target, within 5 % of the most tokens."""
-        limits, alive = self._judged(self._grid)
+    def _on_grid(self) -> _Solution:
+        """The least load of the grid that reaches the target, or without one 95 % of the most tokens."""
+        limits, alive = self._limits_and_kept(self._grid)
         rate = np.where(alive, self._each[:, None] * self._grid.output[self._level], 0.0)
         best = rate.max(axis=1)
         target = self._request.target_output_tokens_per_second
@@ -86,69 +86,69 @@ class _Solver:
             count = np.minimum(times_needed(target, best), self._most).astype(np.intp)
             wanted = np.minimum(target / count, best)
             limits.append(Limit("too_slow", count * best >= target, count * best))
-        # Where no load is good the first one shows it: one sequence in flight.
+        # Where no load is good, the row shows the first: one sequence in flight.
         chosen = np.asarray((alive & (rate >= wanted[:, None])).argmax(axis=1))
         rates = self._grid.take((np.arange(len(rate)), chosen))
         return count, rates, self._largest(alive), limits
 
-    def _shared(self, load: float, reason: str) -> _Load:
-        """With as many instances as leave each replica a load that keeps the limits."""
+    def _with_shared_load(self, load: float, reason: str) -> _Solution:
+        """The fewest instances with which the shared load of each replica keeps the limits."""
         bearable = self._replicas.capacity[self._level, self._option]
         if self._request.users is not None:
             bearable = self._most_users()
 
         def enough(count: Integers, options: Integers) -> Booleans:
-            return self._judged(self._at_share(load, count, options, self._level))[1]
+            return self._limits_and_kept(self._rates_at_share(load, count, options, self._level))[1]
 
         with np.errstate(divide="ignore"):
             least = np.ceil(load / (self._each * bearable) * (1 - _ROUNDING))
         count = _least_enough(enough, np.clip(least, 1, self._most).astype(np.intp), self._most)
-        rates = self._at_share(load, count, np.arange(len(count)), self._level)
+        rates = self._rates_at_share(load, count, np.arange(len(count)), self._level)
         carried = ~np.isnan(rates.tpot[self._level])
-        limits, _ = self._judged(rates)
+        limits, _ = self._limits_and_kept(rates)
         limits = [Limit(reason, carried, self._most * self._each * bearable), *limits]
         alive = ~np.isnan(self._grid.tpot[self._level])
         if self._request.users is not None:
-            # The times of a closed loop are not those of requests that arrive by themselves.
-            _, alive = self._judged(self._grid)
+            # The grid's times are of a closed loop, and limit the load of users only.
+            _, alive = self._limits_and_kept(self._grid)
         most = self._largest(alive)
         # The load itself may lie between those of the grid.
         more = limits[-1].keeps & (np.nan_to_num(rates.output) > most.output)[self._level]
         most = Rates(*(np.where(more, own, grid) for own, grid in zip(rates, most, strict=True)))
-        # What the bound does not carry the median may; where that does not, the row shows the most it does.
+        # Where the bound cannot carry the load, the row shows the median, else its largest load.
         others = [most]
         if self._request.is_sure:
-            others.insert(0, self._at_share(load, count, np.arange(len(count)), Level.MEDIAN))
+            others.insert(0, self._rates_at_share(load, count, np.arange(len(count)), Level.MEDIAN))
         for other in others:
             carried = ~np.isnan(rates.tpot[self._level])
             rates = Rates(*(np.where(carried, *pair) for pair in zip(rates, other, strict=True)))
         return count, rates, most, limits
 
-    def _at_share(self, load: float, count: Integers, options: Integers, level: Level) -> Rates:
-        """Some options on `count` instances each, whose replicas share the load."""
+    def _rates_at_share(self, load: float, count: Integers, options: Integers, level: Level) -> Rates:
+        """Rates of some options on `count` instances each, whose replicas share the load."""
         share, replicas = load / (count * self._each[options]), self._option[options]
         if self._request.users is not None:
             return self._of_users(share, replicas, options)
         return self._replicas.with_arrivals(replicas, share, level)
 
     def _of_users(self, users: Floats, replicas: Integers, options: Integers) -> Rates:
-        """Replicas (n,) with so many users each: whole ones."""
+        """Rates of replicas (n,) with so many users each, rounded up."""
         whole = np.ceil(users * (1 - _ROUNDING))
         return self._replicas.with_users(replicas, whole, whole <= self._most_users()[options])
 
     def _most_users(self) -> Floats:
-        """Users of a replica whose memory is full, by the median: in flight, and those that think (Little's
-        law)."""
+        """Users of a replica whose memory is full, by the median: those in flight and those that think
+        (Little's law)."""
         requests = self._grid.output[Level.MEDIAN] / self._request.output_tokens
         users = self._grid.concurrency + self._request.think_seconds * requests
         return np.asarray(np.fmax.reduce(users, axis=1) * (1 + _ROUNDING))
 
-    def _judged(self, rates: Rates) -> tuple[list[Limit], Booleans]:
-        """The limits of times, in order, and the loads that keep all of them. Of an option that is looked at
-        under several loads a limit is kept where one of those keeps it that kept all before."""
+    def _limits_and_kept(self, rates: Rates) -> tuple[list[Limit], Booleans]:
+        """The latency limits in order, and the loads that keep all of them. An option with several loads
+        keeps a limit if one of its loads keeps this and all earlier limits."""
         request, level, judged = self._request, self._level, list[Limit]()
         alive = np.asarray(~np.isnan(rates.tpot[level]))
-        # 1 where nothing held out backs the bounds, and that counts.
+        # 1 where the interval is not calibrated and the request does not allow that.
         doubted = np.asarray(~rates.calibrated & (not request.allow_extrapolation), dtype=float)
         times = [("no_interval", doubted, 0.5)]
         for limit in request.time_limits:
@@ -161,23 +161,23 @@ class _Solver:
         return judged, alive
 
     def _largest(self, alive: Booleans) -> Rates:
-        """The largest load of each option within the limits of time, else of all loads."""
+        """Each option's load with the most tokens, among the loads that keep the limits, else among all."""
         counted = alive | ~np.asarray(alive.any(axis=1))[:, None]
         rate = np.where(counted, np.nan_to_num(self._grid.output[self._level], nan=-1.0), -1.0)
         return self._grid.take((np.arange(len(rate)), np.asarray(rate.argmax(axis=1))))
 
 
-# Instances, the rates of a replica then and at its largest load, and the limits in order.
-_Load = tuple[Integers, Rates, Rates, list[Limit]]
-# Of a ratio of floats that should be whole.
+# Counts of instances, rates of a replica at its load and at its largest load, and the limits in order.
+_Solution = tuple[Integers, Rates, Rates, list[Limit]]
+# The relative rounding error of a ratio that should be whole.
 _ROUNDING = 1e-12
 
 
 def _least_enough(
     enough: Callable[[Integers, Integers], Booleans], least: Integers, most: Integers
 ) -> Integers:
-    """The smallest count from `least` to `most` with which each row has enough; `most` where none
-    has. More is never worse; `enough` judges some rows, each with a count."""
+    """For each row the smallest count from `least` to `most` that is enough; `most` where none is. `enough`
+    takes counts and the rows that they are for; a larger count must never be worse."""
     count = least.copy()
     left = np.flatnonzero(~enough(count, np.arange(len(count))) & (least < most))
     count[left] = most[left]

@@ -40,12 +40,12 @@ from advisor.units import ceil_significant
 
 # GPUs that engines split a model over.
 SPLITS = (1, 2, 4, 8, 16)
-# RAM that loading takes, assumed and not measured: the system and the engine, one process a GPU
-# with CUDA's libraries, and a file of weights of the usual 5 GB, which the page cache holds.
+# RAM that loading takes, assumed and not measured: the system and the engine, a process per GPU with
+# CUDA's libraries, and a file of weights of the usual 5 GB in the page cache.
 _BASE_GIB, _PROCESS_GIB, _FILE_GIB = 3.0, 2.0, 5.0
-# Without a limit the cheapest disk that has the model serving within so long; else the fastest.
+# Without a limit, the cheapest disk with which the model serves within this time; else the fastest.
 USUAL_READY_SECONDS = 600.0
-# Part of RAM that keeps what one replica has read for the next one.
+# Share of RAM that can cache the weights which one replica has read for the next one.
 _CACHED_SHARE = 0.8
 
 _NO_ROOM = Message(
@@ -60,16 +60,16 @@ _NO_ROOM_ON_EACH = Message(
 
 _UNPACKED = Message("{gpu} has no {format} cores: it reads such weights faster, and computes in 16 bits")
 _NO_NETWORK = Message("its network is not published, and one instance does not hold the model")
-# Instances that have a model together which none has alone.
+# Instances that hold a model together where none holds it alone.
 NODES = 2
 
 
-# GPUs of a split, and ranks of so many that share the experts.
-_Way = tuple[int, int]
+# GPUs over which the model is split, and ranks (each of so many GPUs) that share the experts.
+_Split = tuple[int, int]
 
 
 class ServingOption(NamedTuple):
-    """One option to serve on one instance of an offer; `memory` is of each of its GPUs."""
+    """One way to serve on an instance of an offer; `memory` is that of each GPU."""
 
     offer: Offer
     disk: Disk
@@ -81,7 +81,7 @@ class ServingOption(NamedTuple):
 
 
 class ServedModel:
-    """A language model with what it takes of cards, found once for all questions about it."""
+    """A language model, with its memory and deployments on cards, computed once for all questions."""
 
     def __init__(self, catalog: Catalog, model: LanguageModel, draft: Draft | None = None) -> None:
         self.catalog, self.model, self.cards, self.draft = catalog, model, Cards(catalog), draft
@@ -90,16 +90,16 @@ class ServedModel:
 
 
 def splits_of(engine: LlmEngine) -> tuple[int, ...]:
-    """GPUs that an engine splits a model over. llama.cpp gives each GPU some of the layers, which
-    work one after the other; how fast that is was not measured, so that it has one GPU."""
+    """The numbers of GPUs that an engine can split a model over. For llama.cpp only one: it gives each GPU
+    some of the layers, which work one after the other, and that rate was not measured."""
     return SPLITS[:1] if engine is LlmEngine.LLAMA_CPP else SPLITS
 
 
 def kv_precision_of(
     request: ServingQuestion, precision: LlmPrecision, card: GpuFacts | None = None
 ) -> KvPrecision:
-    """The format that is asked for, or the 16 bits in which the engine computes weights of
-    `precision`, on the card where one is known; llama.cpp keeps fp16 (its `--cache-type-k`)."""
+    """The request's format of the KV cache, or the 16 bits in which the engine computes weights of
+    `precision` (on the card, if given); llama.cpp keeps fp16 (its `--cache-type-k`)."""
     if request.kv_precision is not None:
         return request.kv_precision
     half = request.engine is LlmEngine.LLAMA_CPP or precision is LlmPrecision.FP16
@@ -108,7 +108,7 @@ def kv_precision_of(
 
 
 def require_possible(request: ServingQuestion, model: LanguageModel) -> None:
-    """Refuse sequences that the model does not take, and splits that engines do not make."""
+    """Raises `UsageError` for sequences that the model cannot take, and for impossible splits."""
     mean, needed = math.ceil(request.request_tokens), request.longest_tokens
     is_mean = model.max_context is not None and mean > model.max_context
     room = (model.max_context or 0) - mean + math.floor(request.input_tokens)
@@ -141,18 +141,18 @@ def require_possible(request: ServingQuestion, model: LanguageModel) -> None:
 
 
 class OptionFinder:
-    """Finds options for one request, of which `nodes` instances have each copy of the model together."""
+    """Finds the options for one request; `nodes` instances hold each copy of the model together."""
 
     def __init__(self, request: ServingQuestion, served: ServedModel, nodes: int = 1) -> None:
         self._request, self._served, self._model, self._nodes = request, served, served.model, nodes
-        # What memory holds is told as it is where the engine limits it elsewhere (vLLM's option).
+        # Only an engine whose slots are fixed limits sequences here; vLLM's option is applied elsewhere.
         slots = most_sequences(request.engine)
         self._most_sequences = slots if slots < MOST_SEQUENCES else 10**9
         self.usual_precision = request.precision or served.model.own_precision
         self.fits = cache(self._fits)
 
     def options(self, offer: Offer, notes: tuple[Message, ...]) -> list[ServingOption] | Rejected:
-        """Every option to serve on the offer, or why there is none."""
+        """All options to serve on the offer, or why there is none."""
         card = self._served.cards.of_offer(offer)
         precision = self.precision_on(card)
         if isinstance(precision, Message):
@@ -171,17 +171,17 @@ class OptionFinder:
             return rejected_offer(offer, "gpus", why)
         uses = {way: use for way, (_, use) in fits.items() if use}
         if not uses:
-            return rejected_offer(offer, *self.misfit(card, precision, max(fits)))
+            return rejected_offer(offer, *self.misfit_reason(card, precision, max(fits)))
         small = ram_shortage(offer, _BASE_GIB + _FILE_GIB + _PROCESS_GIB * gpus)
-        return small or self._placed(offer, notes, card, precision, uses)
+        return small or self._options_with_disks(offer, notes, card, precision, uses)
 
-    def _placed(
+    def _options_with_disks(
         self,
         offer: Offer,
         notes: tuple[Message, ...],
         card: GpuFacts,
         precision: LlmPrecision,
-        uses: dict[_Way, GpuMemoryUse],
+        uses: dict[_Split, GpuMemoryUse],
     ) -> list[ServingOption] | Rejected:
         request, served, link = self._request, self._served, gpu_link(offer.instance)
         gpus = used_gpus(offer.instance, request.max_gpus)
@@ -216,7 +216,7 @@ class OptionFinder:
         return options or next(disk for disk in disks.values() if isinstance(disk, Rejected))
 
     def precision_on(self, card: GpuFacts) -> LlmPrecision | Message:
-        """The format asked for or published, or its 16-bit twin; or why the card computes none."""
+        """The requested or published weight format, else another of 16 bits; or why the card has none."""
         usual, request = self.usual_precision, self._request
         alike = usual in SIXTEEN_BIT and request.precision is None
         choices = tuple(dict.fromkeys((usual, *SIXTEEN_BIT))) if alike else (usual,)
@@ -231,8 +231,8 @@ class OptionFinder:
 
     def _fits(
         self, card: GpuFacts, precision: LlmPrecision
-    ) -> dict[_Way, tuple[ServingMemory, GpuMemoryUse | None]]:
-        """Memory and its use by split and ranks; None where the longest sequence does not fit."""
+    ) -> dict[_Split, tuple[ServingMemory, GpuMemoryUse | None]]:
+        """Memory and its use by split and ranks; the use is None where the longest sequence does not fit."""
         request = self._request
         splits = (request.tensor_parallel,) if request.tensor_parallel else splits_of(request.engine)
         kv_precision = kv_precision_of(request, precision, card)
@@ -246,10 +246,10 @@ class OptionFinder:
             )
             for split, ranks in ways
         }
-        return {way: (memory, self._use_of(memory)) for way, memory in memories.items()}
+        return {way: (memory, self._memory_use(memory)) for way, memory in memories.items()}
 
-    def _use_of(self, memory: ServingMemory) -> GpuMemoryUse | None:
-        """The parts of the memory, by the lower bound of the KV cache."""
+    def _memory_use(self, memory: ServingMemory) -> GpuMemoryUse | None:
+        """The parts of the memory by the lower bound of the KV cache; None where a sequence may not fit."""
         request = self._request
         longest = int(memory.longest_context.lower[0])
         if longest < request.longest_tokens:
@@ -266,8 +266,8 @@ class OptionFinder:
             longest_context=longest,
         )
 
-    def misfit(self, card: GpuFacts, precision: LlmPrecision, way: _Way) -> tuple[str, Message]:
-        """Whether weights or KV are too large for a way that does not fit."""
+    def misfit_reason(self, card: GpuFacts, precision: LlmPrecision, way: _Split) -> tuple[str, Message]:
+        """The reason ("kv" or "weights") and the text why a split does not fit."""
         split, (memory, _) = way[0] * way[1], self.fits(card, precision)[way]
         if memory.kv_gib.lower[0] > 0:
             return "kv", Message(
@@ -287,7 +287,7 @@ class OptionFinder:
 
 
 def gib_to_read(weights_gib: float, memory_mib: float, replicas: int) -> float:
-    """The weights once where RAM keeps them for the other replicas, else once each."""
+    """GiB of weights to read: once where RAM caches them for the other replicas, else once per replica."""
     kept = weights_gib * 1024 <= _CACHED_SHARE * memory_mib
     return weights_gib if kept else replicas * weights_gib
 
@@ -303,8 +303,8 @@ def ready_time(mib_per_second: float | None, gib: float, gpus: int) -> ReadyTime
 def ready_disk(
     request: ServingQuestion, catalog: Catalog, offer: Offer, weights_gib: float, *, gib: float, gpus: int
 ) -> tuple[Disk, ReadyTime] | Rejected:
-    """The cheapest disk for weights of which `gib` are read by `gpus` GPUs, whose upper bound of
-    the time until the model serves keeps the limit, with no more rate than that takes."""
+    """The cheapest disk with which the model serves in time by the upper bound, and these times, or a
+    rejection. `gib` are read by `gpus` GPUs; the disk has no more rate than the limit takes."""
     disks = disks_by_price(request, catalog, offer, weights_gib)
     if isinstance(disks, Rejected):
         return disks
@@ -340,7 +340,7 @@ def ready_disk(
 def serving_memory_of(
     request: ServingQuestion, catalog: Catalog, model: LanguageModel, cards: Sequence[Gpu]
 ) -> ServingMemoryAnswer:
-    """The memory of the longest sequence on each card, split as asked or over the fewest cards."""
+    """The memory of the longest sequence on each card, split as requested or over the fewest cards."""
     require_possible(request, model)
     served = ServedModel(catalog, model)
     finder = OptionFinder(request, served)
@@ -354,12 +354,12 @@ def serving_memory_of(
         context_tokens=request.longest_tokens,
         weights_gib=weight_gib(model, precision, request.engine),
         kv_bytes_per_token=kv_bytes_per_token(model, kv_precision),
-        gpus=tuple(_on_card(finder, served.cards.of(card)) for card in cards),
+        gpus=tuple(_memory_on_card(finder, served.cards.of(card)) for card in cards),
     )
 
 
-def _on_card(finder: OptionFinder, card: GpuFacts) -> SplitMemory:
-    """The memory on one kind of card, on as many as hold it: a desk may have more than any instance."""
+def _memory_on_card(finder: OptionFinder, card: GpuFacts) -> SplitMemory:
+    """The memory on one kind of card, over the fewest that hold it, even if no instance has so many."""
     precision = finder.precision_on(card)
     why: Message | str = precision
     split, use = 1, None
@@ -367,7 +367,7 @@ def _on_card(finder: OptionFinder, card: GpuFacts) -> SplitMemory:
         fits = finder.fits(card, precision)
         splits = {split: use for (split, ranks), (_, use) in fits.items() if ranks == 1}
         split, use = next(((split, use) for split, use in splits.items() if use), (max(splits), None))
-        why = "" if use else finder.misfit(card, precision, (split, 1))[1]
+        why = "" if use else finder.misfit_reason(card, precision, (split, 1))[1]
     return SplitMemory(
         gpu=card.name,
         gpu_memory_gib=card.memory_gib,

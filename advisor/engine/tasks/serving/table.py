@@ -1,4 +1,4 @@
-"""Serving options as columns: rates and times by level of load, instances needed, and their cost."""
+"""Serving options as columns: rates and times under a load, counts of instances, and cost."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from advisor.models.language.serving.rates import ServingRates as PredictedRates
 from advisor.questions.fields import TimeLimit
 from advisor.questions.language import ServingQuestion
 
-# Sequences in flight in one replica that are looked at, beside the most that its KV cache holds.
+# Sequences in flight that are predicted for one replica, besides the most that its KV cache holds.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_SEQUENCES)
 
 
 def deciding_level(request: ServingQuestion) -> Level:
-    """What has to keep target and limits: the bound, or the median where a miss counts by its cost."""
+    """The level that must keep target and limits: the bound, or the median where misses have a cost."""
     aims = request.targets or request.time_limits
     return Level.MEDIAN if aims and not request.is_sure else Level.SURE
 
 
 def traffic_of(request: ServingQuestion) -> Traffic:
-    """The requests of a question."""
+    """The traffic of a question, as the predictor takes it."""
     return Traffic(
         request.prompt_tokens,
         request.output_tokens,
@@ -47,11 +47,11 @@ def traffic_of(request: ServingQuestion) -> Traffic:
 
 
 class Rates(NamedTuple):
-    """One replica under loads of shape (...); the first axis of rates and times is `Level`.
+    """Rates of one replica under loads of shape (...); the first axis of rates and times is `Level`.
 
-    `output` is output tokens per second, times are seconds; nan where there is no such load, or where it is
-    beyond what the replica can do. `binds` holds values of `ServingBind`; `tails` (12, ...) are TTFT, TPOT
-    and whole requests at each of `PERCENTILES` over their means."""
+    `output` is output tokens per second, times are seconds; nan where there is no such load, or where the
+    replica cannot carry it. `binds` holds values of `ServingBind`; `tails` (12, ...) are the ratios of TTFT,
+    TPOT and time of a request at each of `PERCENTILES` to their means."""
 
     concurrency: Floats
     output: Floats
@@ -62,22 +62,22 @@ class Rates(NamedTuple):
     tails: Floats
 
     def e2e(self, output_tokens: float) -> Floats:
-        """Seconds of a whole request: the first token and all that follow, slowed together."""
+        """Seconds of a whole request: first and further tokens, each at the same level."""
         return self.ttft + (output_tokens - 1) * self.tpot
 
     def limited(self, limit: TimeLimit, output_tokens: float) -> Floats:
-        """The time that a limit is of, in its unit."""
+        """The time that `limit` limits, in its unit."""
         means = self.e2e(output_tokens) if limit.reason == "e2e" else getattr(self, limit.reason)
         return np.asarray(limit.unit * means * self.tail(limit.reason, limit.percentile))
 
     def tail(self, time: str, percentile: int | None) -> Any:
-        """A percentile of a time over its mean; 1 of the mean."""
+        """The ratio of a time's percentile to its mean; 1 for no percentile."""
         if percentile is None:
             return 1.0
         return self.tails[len(PERCENTILES) * _TIMES.index(time) + PERCENTILES.index(percentile)]
 
     def beside(self, other: Rates) -> Rates:
-        """These loads (n,), then others."""
+        """These loads (n,), followed by others."""
         return Rates(*(np.concatenate(pair, axis=-1) for pair in zip(self, other, strict=True)))
 
     def shaped(self, shape: tuple[int, ...]) -> Rates:
@@ -93,28 +93,27 @@ class Rates(NamedTuple):
 
 
 def rate_span(values: Floats) -> Span:
-    """(3,) by `Level` of what is better when larger; 0 where it is beyond what can be done."""
+    """The span of a rate (3,) by `Level`; 0 for nan, a load that cannot be carried."""
     lower, median, upper = np.nan_to_num(values, nan=0.0).tolist()
     return Span(lower=lower, median=median, upper=upper)
 
 
 def time_span(values: Floats) -> Span:
-    """(3,) by `Level` of what is better when smaller; infinite where nobody knows an end."""
+    """The span of a time (3,) by `Level`; infinite for nan, a load that cannot be carried."""
     upper, median, lower = np.nan_to_num(values, nan=np.inf).tolist()
     return Span(lower=lower, median=median, upper=upper)
 
 
-# What was predicted of a model's deployments, by confidence: a column by traffic, kind of load (whether
-# requests arrive by themselves), id of the deployment and load.
+# Predictions by confidence: a column by traffic, kind of load (whether requests arrive by themselves), id of
+# the deployment, and load.
 Predicted = dict[float, dict[tuple[Traffic, bool, int, float], Any]]
 
 
 class Replicas:
-    """The distinct deployments of some options (`ServedModel` makes each once), under loads of a request's
-    traffic.
+    """Predicts the distinct deployments of options (`ServedModel` makes each once) under a request's traffic.
 
-    `held` is how many mean requests each deployment holds at once. What was predicted once is kept: the three
-    bounds come together, and searches for counts come back to the same loads."""
+    `held` is the number of mean requests that each holds at once. Predictions are kept, since all bounds come
+    together and searches for counts return to the same loads."""
 
     def __init__(
         self,
@@ -134,28 +133,28 @@ class Replicas:
         self._traffic = self._of_users._replace(think_seconds=0.0)
         self._known = predicted.setdefault(request.confidence, {})
         self.grid = self._on_grid()
-        # Requests a second (3, n) that each deployment answers at most.
+        # The most requests per second (3, n) that each deployment answers.
         self.capacity = np.nan_to_num(self.grid.output).max(axis=2) / request.output_tokens
 
     def numbers(self, options: Sequence[ServingOption]) -> Integers:
-        """The deployment of each option, by its place."""
+        """The number of each option's deployment."""
         return np.array([self._numbers[id(option.deployment)] for option in options], dtype=np.intp)
 
     def with_users(self, replicas: Integers, users: Floats, within: Booleans) -> Rates:
-        """Deployments with so many users each; nan where not `within` what memory holds."""
+        """Rates of deployments with so many users each; nan where these are not `within` the memory."""
         return self._under(replicas, users, within, self._of_users)
 
     def with_arrivals(self, replicas: Integers, requests_per_second: Floats, level: Level) -> Rates:
-        """Deployments to which requests arrive by themselves; nan beyond their capacity."""
+        """Rates of deployments to which requests arrive by themselves; nan beyond their capacity."""
         within = requests_per_second <= self.capacity[level, replicas]
         rates = self._under(replicas, requests_per_second, within, self._traffic, loaded=True)
-        # What arrives is answered, no more, and no more than can be.
+        # The output is what the arriving requests need, up to the capacity.
         answered = np.minimum(requests_per_second, self.capacity[:, replicas]) * self._traffic.output_tokens
         return rates._replace(output=np.where(np.isnan(rates.tpot), np.nan, answered))
 
     def grid_of(self, replicas: Integers, *, arrives: bool) -> Rates:
-        """Deployments at the loads of the grid (n, k); of requests that arrive by themselves as many come
-        as are answered with so many in flight."""
+        """Rates of deployments at the loads of the grid (n, k); with `arrives`, at the arrival rates that
+        keep so many sequences in flight."""
         grid = self.grid.take((replicas,))
         if not arrives:
             return grid
@@ -164,7 +163,7 @@ class Replicas:
         return self.with_arrivals(rows, coming.ravel(), Level.MEDIAN).shaped(coming.shape)
 
     def _on_grid(self) -> Rates:
-        """Every deployment at the loads of `GRID` that memory holds, then the most it holds, (n, k)."""
+        """Rates (n, k) of all deployments at the loads of `GRID` that memory holds, then at the most."""
         steps = np.array(GRID, dtype=float)
         points = np.minimum(steps[None, :], self.held[:, None])
         new = np.ones(points.shape, dtype=bool)
@@ -176,7 +175,7 @@ class Replicas:
     def _under(
         self, rows: Integers, loads: Floats, within: Booleans, traffic: Traffic, *, loaded: bool = False
     ) -> Rates:
-        """The predictor's answer to each load that is `within` what can be done."""
+        """The predicted rates of each load that is `within` what can be carried; nan for others."""
         some = np.flatnonzero(within)
         numbers, known = rows[some].tolist(), self._known
         keys = [
@@ -207,7 +206,7 @@ _COLUMNS = _PLACE + 3 + len(_TIMES) * len(PERCENTILES)
 
 
 def _columns(served: PredictedRates) -> Floats:
-    """All that is kept of predictions, (24, n): first rate, TTFT and TPOT, each by `Level`."""
+    """The columns (24, n) that are kept of predictions: first rate, TTFT and TPOT, each by `Level`."""
     rate, ttft, tpot = served.output_tokens_per_second, served.ttft_seconds, served.tpot_seconds
     bounds = [
         *(rate.lower, rate.median, rate.upper),
@@ -220,17 +219,15 @@ def _columns(served: PredictedRates) -> Floats:
     return np.array([*bounds, served.in_flight, served.binds, served.calibrated, *tails], dtype=float)
 
 
-# Requests that arrive at more than this part of what is answered wait for each other: mean time to
-# the first token is 1.5 of an idle server's below 60 % of its capacity and 1.9 above 80 %
-# (TensorRT-LLM's open-loop tables).
+# Beyond this share of the capacity, arriving requests wait for each other: mean TTFT is 1.5 times an idle
+# server's below 60 % of its capacity, and 1.9 times above 80 % (TensorRT-LLM's open-loop tables).
 _BUSY = 0.8
 
 
 class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
-    """Options as columns (n,), solved for a request, with as many instances as each needs (as many
-    as may be had, where those are too few). `rates` are of one replica at the load that it then has,
-    `most` at the largest load that keeps the limits; `limits` of load and times are in the order in
-    which they are judged."""
+    """Options as columns (n,), solved for a request, each with as many instances as it needs, or the most
+    that are allowed. `rates` are those of one replica at its load, `most` at the largest load that keeps the
+    limits; `limits` on load and times are in the order in which they are checked."""
 
     count: Integers
     rates: Rates
@@ -239,11 +236,11 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
 
     @property
     def at_once(self) -> Floats:
-        """Replicas of all instances, or ranks of those."""
+        """The number of replicas (or of their ranks) of all instances."""
         return np.asarray(self.count * [option.placement.batches for option in self.options], dtype=float)
 
     def busy(self, request: ServingQuestion) -> Floats:
-        """Replicas under the load of `rates`: not all have one user more."""
+        """The number of replicas under the load of `rates`, which rounds users up: some have fewer."""
         if request.users is None:
             return self.at_once
         thinking = request.think_seconds * self.rates.output[Level.MEDIAN] / request.output_tokens
@@ -251,11 +248,11 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
         return np.asarray(np.minimum(self.at_once, request.users / each))
 
     def most_output(self, level: Level) -> Floats:
-        """Output tokens a second of all instances at the largest load that keeps the limits."""
+        """Output tokens per second of all instances at the largest load that keeps the limits."""
         return np.asarray(self.at_once * self.most.output[level])
 
     def beside(self, other: ServingTable) -> ServingTable:
-        """These rows, then those of another table of the same limits."""
+        """These rows, followed by those of another table with the same limits."""
         columns = option_columns([*self.options, *other.options])
         return replace(
             self,
@@ -289,7 +286,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
     def candidate(
         self, request: ServingQuestion, row: int, predictor: ServingPredictor
     ) -> GenerationCandidate:
-        """A row as a record."""
+        """The row as a candidate."""
         option, index = self.options[row], (np.array(row),)
         deployment, placement = option.deployment, option.placement
         rates, most = self.rates.take(index), self.most.take(index)
@@ -325,8 +322,8 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
 def _binding(
     request: ServingQuestion, option: ServingOption, rates: Rates, most_output: float
 ) -> ServingBind:
-    """The cause that holds an option back: the load where requests arrive almost as fast as they are
-    answered, memory where it holds no more sequences though the engine would, else the bound of its step."""
+    """The bottleneck of an option: the load where requests arrive almost as fast as they are answered, memory
+    where it holds fewer sequences than the engine allows, else what limits its step."""
     if request.target_requests_per_second is not None and rates.output[Level.MEDIAN] / most_output > _BUSY:
         return ServingBind.LOAD
     most = most_sequences(request.engine)
@@ -337,7 +334,7 @@ def _binding(
 
 
 def tails_record(request: ServingQuestion, rates: Rates) -> tuple[tuple[Span, ...], ...]:
-    """Times of one load at each percentile."""
+    """The TTFT, TPOT and time of a request at each percentile, under one load."""
     means = {"ttft": rates.ttft, "tpot": rates.tpot, "e2e": rates.e2e(request.output_tokens)}
     return tuple(
         tuple(time_span(values * rates.tail(time, percentile)) for percentile in PERCENTILES)
@@ -346,7 +343,7 @@ def tails_record(request: ServingQuestion, rates: Rates) -> tuple[tuple[Span, ..
 
 
 def rates_record(request: ServingQuestion, rates: Rates, replicas: float) -> ServingRates:
-    """One load of one replica as that of all of them: they are alike, so that bounds add."""
+    """The rates of all replicas from those of one; their errors are the same, so that bounds add."""
     output = rate_span(rates.output)
     return ServingRates(
         concurrency=float(rates.concurrency) * replicas,

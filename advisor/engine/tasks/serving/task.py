@@ -47,17 +47,17 @@ from advisor.questions.fields import TimeLimit
 from advisor.questions.language import RecommendGeneration, ServingQuestion
 from advisor.questions.spec import SpecQuestion
 
-# A limit of time that costs more than so much by the hour, and far less where it is so much looser.
+# A latency limit is noted as dear above a price, if one looser by a factor cuts the price below a share.
 _DEAR_USD_PER_HOUR, _LOOSER, _FAR_LESS = 10.0, 1.5, 1 / 3
 _MUCH_LESS = 0.85
 # Users who cost more by the hour are told their load, and the cost where they pause so long.
 _DEAR_USERS, _PAUSE_SECONDS = 50.0, 30.0
-# Over all clouds, types that cost more are predicted only where these do not fill the answer.
+# Over all clouds, dearer types are predicted only where types up to these prices do not fill the answer.
 _CHEAP_USD_PER_HOUR = (2.0, 8.0)
 
 
 class ServingOptions(LanguageOptions[ServingOption], frozen=True):
-    """With what their replicas do."""
+    """Serving options with the predictions of their replicas."""
 
     replicas: Replicas
 
@@ -103,7 +103,7 @@ class ServingTask(
         return ServingOptions(options, rejected, len(judged), self._replicas(request, options))
 
     def options(self, request: ServingQuestion, most_usd_per_hour: float | None = None) -> ServingOptions:
-        """Those on one instance; where none of all offers holds the model, on two together."""
+        """The options on one instance; where no single one holds the model, those on two together."""
         alone = super().options(request, most_usd_per_hour)
         has_more = request.engine is not LlmEngine.LLAMA_CPP and request.max_count >= NODES
         if alone.options or most_usd_per_hour is not None or not has_more:
@@ -119,12 +119,12 @@ class ServingTask(
         return Replicas(request, options, self.predictor, self._predicted)
 
     def cheap_usd_per_hour(self, request: ServingQuestion) -> Sequence[float]:
-        """Over all clouds dear types are skipped; who names a cloud learns why each is turned down."""
+        """Price limits over all clouds; none within one cloud, where every type needs its reason."""
         everywhere = request.cloud == "any" and request.targets and request.max_usd_per_hour is None
         return _CHEAP_USD_PER_HOUR if everywhere else ()
 
     def predict(self, request: ServingQuestion, options: ServingOptions) -> ServingTable | None:
-        """The options, each on as many instances as it takes."""
+        """The table of options, each on as many instances as it needs."""
         if not options.options:
             return None
         if deciding_level(request) is Level.SURE:
@@ -138,7 +138,7 @@ class ServingTask(
         return limits
 
     def cost_at(self, request: ServingQuestion, table: ServingTable, level: Level) -> Floats:
-        """The price by the hour for a target, else that of a million output tokens."""
+        """The hourly price where there is a target, else the cost of a million output tokens."""
         usd = np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
         if request.ranks_by_price:
             return usd
@@ -146,16 +146,16 @@ class ServingTask(
         return np.asarray(usd / (output * 3600) * 1e6)
 
     def aims(self, request: ServingQuestion, table: ServingTable) -> list[Aim]:
-        """The target and the limits of times."""
+        """The target and the latency limits, as rates with the value that they must reach."""
         rates, at_once, output = table.rates, table.at_once, table.most.output
         reached = (
             (at_once * rates.output, request.target_output_tokens_per_second),
             (at_once * output / request.output_tokens, request.target_requests_per_second),
         )
         aims = list[Aim]()
-        aims += [(_known(values), target) for values, target in reached if target is not None]
+        aims += [(_without_nan(values), target) for values, target in reached if target is not None]
         for limit in request.time_limits:
-            aims.append((_known(1 / rates.limited(limit, request.output_tokens)), 1 / limit.most))
+            aims.append((_without_nan(1 / rates.limited(limit, request.output_tokens)), 1 / limit.most))
         return aims
 
     def candidate_cost(self, request: ServingQuestion, candidate: GenerationCandidate) -> float:
@@ -165,16 +165,16 @@ class ServingTask(
         return cost * term_factor(request, candidate.spec, request.horizon_hours)
 
     def rate(self, request: ServingQuestion, table: ServingTable) -> Floats:
-        """Output tokens a second at the median, as an answer shows them: so that of the splits of one
-        instance the first is the one whose tokens cost least. Of requests that arrive all serve as many, and
-        the most that keeps the limits tells them apart."""
+        """Output tokens per second at the median, as answers show them, so that among the splits of one
+        instance the one with the cheapest tokens comes first. With a target in requests all splits serve as
+        many, and the most that they could serve within the limits decides."""
         if request.target_requests_per_second is not None:
             return table.most_output(deciding_level(request))
         return np.asarray(table.busy(request) * table.rates.output[Level.MEDIAN])
 
     def ranked_rows(self, request: ServingQuestion, options: ServingOptions, table: ServingTable) -> Integers:
-        """The best answering row of each type, best first; where the first may miss, also the cheapest with
-        more of its type that is sure."""
+        """The best answering row of each type, best first; where the first may miss, also the cheapest row
+        with more instances of its type that is sure to answer."""
         rows = super().ranked_rows(request, options, table)
         if request.is_sure or not request.targets or not len(rows):
             return rows
@@ -231,13 +231,13 @@ class ServingTask(
         rows: Integers,
         chosen: GenerationCandidate | None,
     ) -> dict[str, Any]:
-        """Latency against throughput of the chosen instances, and what one thing more would bring; who names
-        no instance is told which one a smaller format would choose."""
+        """Latency against throughput on the chosen instances, and the gain of single changes. A
+        recommendation also has the spec that a smaller weight format would choose."""
         if chosen is None:
             return {}
         offer = table.offer(int(rows[0]))
         ways = [option for option in options.options if option.offer is offer]
-        steps = steps_of(request, self.served, offer, chosen, partial(self._given, request, chosen))
+        steps = steps_of(request, self.served, offer, chosen, partial(self._outcomes, request, chosen))
         if isinstance(request, RecommendGeneration):
             steps = tuple(
                 replace(step, instead=self._in_format(request, fields, chosen))
@@ -269,14 +269,14 @@ class ServingTask(
     def _cheapest(
         self, request: ServingQuestion, most_usd_per_hour: float | None = None
     ) -> GenerationCandidate | None:
-        """The best candidate of a changed request; None where nothing answers."""
+        """The best candidate for a changed request; None where nothing answers."""
         options = self.options(request, most_usd_per_hour)
         table = self.predict(request, options)
         rows = [] if table is None else self.ranked_rows(request, options, table).tolist()
         return self.candidates(request, table, rows[:1])[0] if table is not None and rows else None
 
     def notes(self, request: ServingQuestion, chosen: GenerationCandidate) -> Iterator[Message]:
-        """What makes an answer dear: users without a pause, and limits of time that are hardly reachable."""
+        """Notes on what makes an answer dear: users without a pause, and limits that are hard to keep."""
         usd = chosen.spec.total_usd_per_hour
         if usd > _DEAR_USERS and request.users is not None and not request.think_seconds:
             other = self._cheapest(request.replace(think_seconds=_PAUSE_SECONDS))
@@ -312,16 +312,16 @@ class ServingTask(
         answers: Callable[[ServingQuestion], ServingTable | None],
         chosen: Callable[[ServingQuestion], GenerationCandidate | None],
     ) -> Iterator[Relaxation]:
-        """Smaller formats of the weights."""
-        asked: ServingQuestion = answer.request
-        precision = asked.precision or self.model.own_precision
+        """Relaxations to smaller formats of the weights."""
+        request: ServingQuestion = answer.request
+        precision = request.precision or self.model.own_precision
         smaller = [LlmPrecision(kind) for kind in SMALLER_FORMATS if precision in SIXTEEN_BIT]
-        return other_choices(chosen, asked, "precision", precision, smaller)
+        return other_choices(chosen, request, "precision", precision, smaller)
 
-    def _given(
+    def _outcomes(
         self, request: ServingQuestion, chosen: GenerationCandidate, options: Sequence[ServingOption]
     ) -> Iterator[tuple[GenerationCandidate | None, Message | str]]:
-        """The prediction of each option, or why it does not answer, at the confidence of the chosen one."""
+        """For each option its candidate, or why it does not answer, as surely as the chosen one does."""
         if not options:
             return
         is_sure = chosen.probability is None or chosen.probability >= request.confidence
@@ -342,17 +342,17 @@ class ServingTask(
     def contenders(
         self, request: ServingQuestion, options: ServingOptions, table: ServingTable, limit: float
     ) -> Iterator[Contender[ServingTable]]:
-        """Options that would answer by their medians, or by what may be hoped for."""
+        """Options that would answer by their medians, or by their optimistic bounds."""
         if not request.targets:
             return
-        every = len(options.options)  # rows behind them answer, more surely
+        every = len(options.options)  # further rows repeat options with more instances
         answers, cheap = self.answering(request, table), np.flatnonzero(table.usd_each[:every] < limit)
         for level in (Level.MEDIAN, Level.HOPED):
             if not len(cheap):
                 return
             cheap_options = [table.options[row] for row in cheap.tolist()]
             hoped = solved_table(request, cheap_options, options.replicas, level)
-            # More of a type are never slower: where the most of it miss, fewer are no close call.
+            # More instances are never slower: where the most allowed miss, fewer are no close call.
             fewer = (hoped.count < table.count[cheap]) == answers[cheap]
             if level is Level.MEDIAN and not request.is_sure:
                 fewer[:] = True  # what answers is cheaper than the chosen one, and less sure
@@ -363,7 +363,7 @@ class ServingTask(
     def looked_at(
         self, request: ServingQuestion, options: ServingOptions, rows: Sequence[tuple[ServingTable, int]]
     ) -> list[Contender[ServingTable]]:
-        """Rows of tables with their chances; a trial waits until the engine serves."""
+        """The rows as contenders; their trials also take the time until the engine serves."""
         return [
             each._replace(trial_minutes=TRIAL_MINUTES + each.table.options[each.row].ready.seconds / 60)
             for each in super().looked_at(request, options, rows)
@@ -389,7 +389,7 @@ class ServingTask(
         values = {
             "target_output_tokens_per_second": table.most_output(level),
             "target_requests_per_second": table.most_output(level) / request.output_tokens,
-            # One user is served by one instance; more are by as many as may be had.
+            # The users that the most allowed instances serve.
             "users": most_counts(request, options)
             / table.count
             * table.at_once
@@ -411,7 +411,7 @@ class ServingTask(
 
 
 class TimeAmount(Amount):
-    """A time in the mean, or of a percentile, which stays."""
+    """A limit on a mean time, or on a percentile of it, which relaxing does not change."""
 
     def get(self, request: SpecQuestion) -> float:
         return TimeLimit.parse(self.name, getattr(request, self.name)).most
@@ -424,6 +424,6 @@ class TimeAmount(Amount):
         return str(TimeLimit.parse(self.name, getattr(request, self.name)).written(self.get(request)))
 
 
-def _known(values: Floats) -> Floats:
-    """Rates (3, n) by `Level`, 0 where there is no such load: it is beyond what can be answered."""
+def _without_nan(values: Floats) -> Floats:
+    """Rates (3, n) by `Level`, with 0 for nan: such a load is beyond what the replica can answer."""
     return np.nan_to_num(values, nan=0.0)

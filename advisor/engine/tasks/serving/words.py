@@ -1,4 +1,4 @@
-"""Texts of answers about serving: shortfalls, assumptions, weaknesses."""
+"""Texts of answers about serving: shortfalls, assumptions and warnings."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from advisor.questions.language import ServingQuestion
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
-# Words a minute that people read (200 to 300) times 1.3 tokens a word: below it a reader waits.
+# The reading rate of people, 200 to 300 words per minute at 1.3 tokens per word: below it a reader waits.
 _READING_TOKENS_PER_SECOND = 5.0
 
 
 def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
-    """The limit that a row misses, with the number that decided."""
+    """The limit that a row misses, as text with the deciding number."""
     if reason in _TIMES:
         return _time_shortfall(request, table, row, reason)
     near = {limit.reason: float(limit.nearness[row]) for limit in table.limits}.get(reason, 0.0)
@@ -106,7 +106,7 @@ _PERCENTILE = Message("p{percentile} of {time}")
 
 
 def described(request: ServingQuestion, candidate: GenerationCandidate) -> Message:
-    """A candidate in a clause, as the line says it that tells that nothing answers."""
+    """A candidate as a clause, for the line that says that no spec answers."""
     spec, rates = candidate.spec, candidate.rates
     return Message(
         "{name} with {lower:,g} output tokens/s or more (median {median:rate}), up to {ttft:,g} ms "
@@ -123,24 +123,24 @@ def described(request: ServingQuestion, candidate: GenerationCandidate) -> Messa
 def serving_assumptions(
     request: ServingQuestion, model: LanguageModel, version: str, chosen: GenerationCandidate | None
 ) -> tuple[Message, ...]:
-    """Everything the answer takes for granted, one short clause each."""
+    """The assumptions of an answer, one short clause each."""
     spec = chosen.spec if chosen else None
     return (
         *(assumed_facts(request, spec.offer.instance, spec.disk) if spec else ()),
-        *_of_requests(request, model, version),
-        *_of_instances(request, model, chosen),
+        *_request_assumptions(request, model, version),
+        *_instance_assumptions(request, model, chosen),
     )
 
 
-def _of_requests(request: ServingQuestion, model: LanguageModel, version: str) -> Iterator[Message]:
+def _request_assumptions(request: ServingQuestion, model: LanguageModel, version: str) -> Iterator[Message]:
     engine = request.engine.product
     if version:
         yield Message("{engine} {version}, CUDA graphs on", engine=engine, version=version)
     else:
         yield Message("{engine}, whose version the measured rows do not name", engine=engine)
-    yield from _of_pictures(request, model)
+    yield from _picture_assumptions(request, model)
     yield Message("time per output token (TPOT) counts without the first token")
-    yield from _of_load(request)
+    yield from _load_assumptions(request)
     usual = traffic_named(USUAL_TRAFFIC)
     is_usual = request.input_tokens == usual.input_tokens.mean
     text = Message("requests of {input:,.0f} tokens in and {output:,.0f} out on average")
@@ -172,7 +172,7 @@ def _of_requests(request: ServingQuestion, model: LanguageModel, version: str) -
         )
 
 
-def _of_load(request: ServingQuestion) -> Iterator[Message]:
+def _load_assumptions(request: ServingQuestion) -> Iterator[Message]:
     if request.target_requests_per_second is not None:
         yield Message("requests arrive by themselves (Poisson)")
     elif request.users is not None:
@@ -193,7 +193,7 @@ def _of_load(request: ServingQuestion) -> Iterator[Message]:
         yield Message("a fixed number of requests in flight (closed loop)")
 
 
-def _of_pictures(request: ServingQuestion, model: LanguageModel) -> Iterator[Message]:
+def _picture_assumptions(request: ServingQuestion, model: LanguageModel) -> Iterator[Message]:
     if request.images_per_request is not None:
         yield Message(
             "{tokens:,.0f} tokens of a prompt are {count:g} pictures of {size} pixels, by the model's "
@@ -207,7 +207,7 @@ def _of_pictures(request: ServingQuestion, model: LanguageModel) -> Iterator[Mes
         yield Message("no pictures ({option})", code=DECIDES, option=FieldName("images_per_request"))
 
 
-def _of_split(chosen: GenerationCandidate) -> Iterator[Message]:
+def _split_assumptions(chosen: GenerationCandidate) -> Iterator[Message]:
     placement, count = chosen.placement, chosen.spec.count
     if placement.ranks > 1:
         yield Message(
@@ -227,7 +227,7 @@ def _of_split(chosen: GenerationCandidate) -> Iterator[Message]:
         )
 
 
-def _of_weights(
+def _weight_assumptions(
     request: ServingQuestion, model: LanguageModel, chosen: GenerationCandidate | None
 ) -> Iterator[Message]:
     if request.precision is None and chosen is not None:
@@ -249,10 +249,10 @@ def _of_weights(
         yield Message(text.text, format=request.precision, name=weights.checkpoint)
 
 
-def _of_instances(
+def _instance_assumptions(
     request: ServingQuestion, model: LanguageModel, chosen: GenerationCandidate | None
 ) -> Iterator[Message]:
-    yield from _of_weights(request, model, chosen)
+    yield from _weight_assumptions(request, model, chosen)
     if chosen is not None and request.kv_precision in (None, model.own_kv_precision):
         yield Message("a KV cache in {precision}", precision=chosen.kv_precision)
     if request.engine is LlmEngine.LLAMA_CPP:
@@ -279,11 +279,11 @@ def _of_instances(
             minutes=USUAL_READY_SECONDS / 60,
         )
     if chosen is not None:
-        yield from _of_split(chosen)
+        yield from _split_assumptions(chosen)
 
 
 def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
-    """The weaknesses of the answer that a reader can check."""
+    """The warnings of an answer: weaknesses that a reader can check."""
     user, slow = chosen.rates.output_tokens_per_second_per_user, list[Message]()
     if user.lower < _READING_TOKENS_PER_SECOND:
         slow.append(
