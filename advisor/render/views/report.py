@@ -230,6 +230,10 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
         for reason, count in catalog["rejected_by_reason"].items()
     ]
     about = {"considered": f"{of:,}", "fit": f"{of - left:,}", "rejected": f"{left:,}"}
+    # Of any market a type counts once for each; without a target or a limit nothing is met.
+    about["offers"] = t("rejected.offers" if answer["request"]["market"] == "any" else "rejected.types")
+    unlimited = answer["recommendation"]["probability"] is None
+    about["may"] = t("rejected.can" if unlimited else "rejected.may")
     dear = [t("rejected.dear")] if covers_clouds(answer) else []
     yield Paragraph(t.joined([t("rejected.by", **about, reasons=t.listed(counts)), *dear]))
     rows = _compared_rows(section, 3 + min(_MORE, room.alternatives))
@@ -280,8 +284,8 @@ def _compared_rows(section: Record, most: int) -> list[dict[str, Any]]:
             saved = record.get("saves_usd_per_run")
             usd = run_usd(ranked.get(key)) if saved is None else run - saved
         chance = None if record["probability"] is None else modest(record["probability"])
-        if role == "meets" and chance is not None and chance < section["answer"]["confidence"]:
-            role = "may"
+        if role == "meets" and (chance is None or chance < section["answer"]["confidence"]):
+            role = "can" if chance is None else "may"
         role = record.get("behind") if record.get("behind") in _UNSURE else role
         row |= {"role": role, "usd": usd, "probability": chance}
         # The same machine with another disk, or elsewhere, is no other choice.
