@@ -161,7 +161,7 @@ def most_run_usd(run: Mapping[str, Any], confidence: float) -> float | None:
     have nothing to do with each other; None without a price or a bound."""
     usd, ends = run["usd"], run.get("usd_by_price")
     if usd is None or usd["upper"] is None or not usd["median"] or not ends:
-        return usd and usd["upper"]
+        return float(usd["upper"]) if usd and usd["upper"] is not None else None
     price = log(ends["high"] / usd["median"]) * gaussian_multiplier(confidence) / NINE_IN_TEN
     return float(usd["median"] * exp(hypot(log(usd["upper"] / usd["median"]), price)))
 

@@ -211,7 +211,7 @@ def _pick(section: Record, hours: float) -> Record | None:
     if section["answer"]["status"] != ANSWERED:
         return None
     month = {"usd_per_month": month_usd(section)}
-    ends = {"hours": hours}
+    ends: dict[str, float | None] = {"hours": hours}
     if run is not None:
         ends = {"run_usd": run, "most_usd": most_run_usd(spec["run"], spec["predicted"]["confidence"])}
     sure = {"probability": decision_of(answer).get("probability")}
