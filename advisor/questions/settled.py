@@ -18,10 +18,10 @@ from msgspec import structs
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
-from advisor.catalog.gpus import gpus_named
 from advisor.catalog.match import OfferQuery
 from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import DataKind, DatasetProfile, DiskChoice, Market, MemoryFormat, Precision, Task, Tf32
+from advisor.domain.gpu_names import gpus_named
 from advisor.domain.words import KvPrecision, LlmEngine
 from advisor.domain.workload import is_own_code
 from advisor.errors import UsageError
