@@ -187,8 +187,8 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
         (("task", name) for name in ("detection", "classification", "segmentation", "diffusion")),
         ("inference", "training"),
     ),
-    **dict.fromkeys((("precision", name) for name in ("q4_k_m", "gptq", "4bit")), ("int4-awq",)),
     ("export", "k8s"): ("kubernetes",),
+    **dict.fromkeys((("precision", name) for name in ("q4_k_m", "gptq", "4bit")), ("int4-awq",)),
 }
 
 

@@ -39,7 +39,7 @@ from advisor.domain import (
     Workload,
     computes_on_cpu,
 )
-from advisor.domain.decision import MISS_COST, AnyCandidate
+from advisor.domain.decision import AnyCandidate
 from advisor.domain.money import is_old
 from advisor.domain.results import BARE_STEP, DECIDES, START
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
@@ -111,12 +111,11 @@ def _disk_assumption(request: NetworkQuestion, chosen: Candidate | None) -> Mess
     if request.task is not Task.INFERENCE or request.dataset_samples is not None:
         return Message("disk sized for the data set plus 20 %, {usd:usd}/h of the price", usd=usd)
     return Message(
-        "samples are read from disks with {name} ({size:mib}, {usd:usd}/h of the price); where they come by "
-        "network: {option} 1000",
+        "samples come from a disk that holds {name} ({usd:usd}/h of the price); if they arrive by network: "
+        "{option} 1000",
         code=DECIDES,
         usd=usd,
         name=request.dataset.name,
-        size=request.dataset.total_mib,
         option=FieldName("dataset_samples"),
     )
 
@@ -124,24 +123,26 @@ def _disk_assumption(request: NetworkQuestion, chosen: Candidate | None) -> Mess
 def _data_assumptions(request: NetworkQuestion, workload: Workload | None) -> Iterator[Message]:
     """Assumptions about the data, the arithmetic, and the size of a sample."""
     dataset, size = request.dataset, sample_size(request)
-    if dataset.kind is not DataKind.IMAGE:
-        yield from _sample_assumptions(request, size)
+    made_up = dataset.kind is not DataKind.IMAGE
     if dataset.is_read:
         yield Message(
-            "{name}: {samples:,} samples of {kilobytes} kB, {storage}, {size:mib} ({option})",
+            "data set {name}: {samples:,} samples of {kilobytes} kB, {storage}, {size:mib} ({option})",
             code="" if "/" in dataset.name else DECIDES,
             name=dataset.name,
             samples=dataset.samples,
             kilobytes=_kilobytes(dataset),
             storage=dataset.storage_format,
             size=dataset.total_mib,
-            option=FieldName("dataset"),
+            # What makes a run of epochs long, where the name tells no size.
+            option=FieldName("dataset_samples" if made_up and request.epochs else "dataset"),
         )
     else:
         yield Message(
             "no data set is read: requests of {kilobytes} kB come over the network",
             kilobytes=_kilobytes(dataset),
         )
+    if made_up:
+        yield from _sample_assumptions(request, size)
     yield stack_assumption(request, workload)
     taken = [int(pixels) for pixels in re.findall(r"\d+", request.sample_input or "")][-2:]
     if (
@@ -262,11 +263,11 @@ def ranking_assumptions(
     """The assumption about the ranking: by price where there is a target, else by `cost`, and misses."""
     can_miss = not request.is_sure and (chosen is None or chosen.probability is not None)
     if request.ranks_by_price:
-        miss = Message("ranked by price x (1 + {cost:g} x the chance of a miss)", cost=MISS_COST)
+        miss = Message("ranked by price x (1 + the chance of a miss)")
         return [miss] if can_miss else []
     ranked = Message("ranked by {cost} at the median rate", cost=cost)
     if can_miss:
-        ranked = Message("{ranked} x (1 + {cost:g} x the chance of a miss)", ranked=ranked, cost=MISS_COST)
+        ranked = Message("{ranked} x (1 + the chance of a miss)", ranked=ranked)
     return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 
 

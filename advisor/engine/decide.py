@@ -204,7 +204,7 @@ def _surely_priced_first(
     """Rows, those first whose rate and price together keep the limits as surely as is required; where none
     does, the surest first."""
     limits = request.max_usd_per_hour, getattr(request, "max_run_usd", None)
-    if not request.is_sure or limits == (None, None):
+    if not request.is_sure or limits == (None, None) or not len(rows):
         return rows
     known = task.candidates(request, table, rows.tolist())
     chances = np.array([_with_doubt(each, request, today).probability or 0.0 for each in known])

@@ -19,7 +19,7 @@ from advisor.domain import (
 )
 from advisor.domain.decision import MISS_COST, Judged, expected_cost, price_chance
 from advisor.domain.results import is_measured
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
@@ -29,6 +29,8 @@ from advisor.render.records import brief_block, spec_fields, standing
 from advisor.units import format_usd, short_usd
 
 _NEVER, _ALWAYS = 0.01, 0.99
+# The code of the sentence on the safe spec.
+SAFE = "safe"
 # A price that keeps its limit with more is no doubt.
 SURE_PRICE = 0.985
 # What costs less than the first share of another costs less, than the second beyond the error.
@@ -52,7 +54,7 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
         "probability": chosen.probability,
         "level": answer.level,
         "safe": brief_block(safe) if safe else None,
-        "sentences": [message for message in (sure_message(answer), level_message(answer)) if message],
+        "sentences": list(filter(None, (sure_message(answer), _safe_message(answer), level_message(answer)))),
     }
 
 
@@ -135,9 +137,9 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
 
 # A chance in words, by the least one.
 _WORDS = (
-    (0.95, Message("almost certain: {percent:.0f} % sure {aim}")),
+    (0.9, Message("very likely: {percent:.0f} % sure {aim}")),
     (0.75, Message("likely: {percent:.0f} % sure {aim}")),
-    (0.5, Message("a gamble: only {percent:.0f} % sure {aim}")),
+    (0.4, Message("a gamble: only {percent:.0f} % sure {aim}")),
     (0.0, Message("unlikely: only {percent:.0f} % sure {aim}")),
 )
 # What a question aims at, and what it limits: by the rate.
@@ -178,14 +180,11 @@ def _chance_message(chosen: Any, request: Any) -> Message:
         )
     if by:
         aim = Message("{aim}, {by}", aim=aim, by=by)
-    # What else must hold, and what is hardly known, makes nothing certain.
-    if (is_spot or by) and words is _WORDS[0][1]:
-        words = Message("{percent:.0f} % sure {aim}")
     return Message(words.text, percent=100 * modest(chosen.probability), aim=aim)
 
 
 def sure_message(answer: Judged[Any, Any]) -> Message | None:
-    """How sure the chosen spec is, what a trial settles, what is safe; None where nothing is aimed at."""
+    """How sure the chosen spec is, and what a trial settles; None where nothing is aimed at."""
     chosen, request, safe = answer.chosen, answer.request, answer.safe
     if chosen is None or chosen.probability is None:
         return None
@@ -202,29 +201,32 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
     elif answer.no_trial:
         sure = Message("{sure}; {why}", sure=sure, why=answer.no_trial)
     if safe is not None:
-        return _beside_safe(sure, chosen, safe, request)
+        return sure
     none = Message("{sure}; nothing on offer is {least:g} % sure")
     if answer.price_call and answer.price_call.cheaper:
         none = Message("{sure}; nothing of as firm a price is {least:g} % sure")
     return Message(none.text, sure=sure, least=100 * request.confidence)
 
 
-def _beside_safe(sure: Message, chosen: Any, safe: Any, request: Any) -> Message:
-    """How sure the chosen spec is, and what the safe one costs more."""
+def _safe_message(answer: Judged[Any, Any]) -> Message | None:
+    """The safe spec beside a chosen one that is not, and what it costs more."""
+    chosen, request, safe = answer.chosen, answer.request, answer.safe
+    if safe is None or chosen is None or chosen.probability is None or answer.is_safe or request.is_sure:
+        return None
     more = (safe.spec.total_usd_per_hour - chosen.spec.total_usd_per_hour) * HOURS_PER_MONTH
     dearer = Message("{more} more a month", more=f"${max(0.0, more):,.0f}")
     if request.ends and getattr(safe, "usd_per_run", None):
         more = safe.usd_per_run.median - chosen.usd_per_run.median
         dearer = Message("{more} more for the run", more=short_usd(max(0.0, more)))
-    text = Message("{sure}; safe ({least} sure or more): {safe}, {usd:usd}/h ({dearer})")
+    text = Message("{safe} {usd:usd}/h, {dearer}: {least} sure or more ({option} {level:g})")
     if not is_measured(safe):
-        text = Message(
-            "{sure}; safe ({least} sure or more, its GPU never measured): {safe}, {usd:usd}/h ({dearer})"
-        )
+        text = Message("{safe} {usd:usd}/h, {dearer}: {least} sure, unmeasured ({option} {level:g})")
     return Message(
         text.text,
-        sure=sure,
+        code=SAFE,
         least=percent(request.confidence),
+        option=FieldName("confidence"),
+        level=request.confidence,
         safe=spec_name(safe.spec, request),
         usd=safe.spec.total_usd_per_hour,
         dearer=dearer,

@@ -48,9 +48,11 @@ NEAREST_REJECTED = 10
 WEAK = 3
 RISKS = ("very low", "low", "medium", "high", "very high")
 # Least lower bound over the median of each risk but the highest.
-_RISK_SHARES = (0.95, 0.85, 0.6, 0.4)
+WIDE = 0.6
+_RISK_SHARES = (0.95, 0.85, WIDE, 0.4)
 # The risk of bounds that held in less than so many per cent of withheld cases, where 90 are promised.
-_RISK_HELD = ((4, 60.0), (3, 75.0), (2, 85.0))
+MISSES = 75.0
+_RISK_HELD = ((4, 60.0), (WEAK, MISSES), (2, 85.0))
 
 
 def fields(record: object, names: str) -> dict[str, Any]:
@@ -320,7 +322,9 @@ def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> d
     """Changes that are enough together, and what they give; `lower` is the lower bound of that."""
     gives = relaxation.gives
     hours: Any = gives.run.hours if getattr(gives, "run", None) else getattr(gives, "hours", None)
-    run = {"run": {"hours": hours.median, "usd": gives.usd_per_run.median}} if hours else {}
+    usd: Any = gives.usd_per_run if hours else None
+    most = finite_bounds(usd)["upper"] if hours else None
+    run = {"run": {"hours": hours.median, "usd": usd.median, "most_usd": most}} if hours else {}
     return {
         "changes": [
             {**fields(change, "constraint option"), "from": change.before, "to": change.after}

@@ -18,7 +18,7 @@ from advisor.render.facts import covers_clouds, decision_of, place_name, spec_na
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
-from advisor.render.records import WEAK
+from advisor.render.records import MISSES, WEAK, WIDE
 from advisor.render.text import SURE, lower_name, upper_name
 from advisor.units import ceil_ms, format_mib, format_span, format_target, format_usd, short_usd
 
@@ -124,6 +124,15 @@ def evidence_word(risk: int | None, t: Texts) -> str:
     return "" if risk is None else t(f"evidence.{min(max(risk, 1), WEAK)}")
 
 
+def strength_text(spec: Record, basis: str, t: Texts) -> str:
+    """'fair evidence: ..', 'weak evidence (wide bounds): ..': how strong a basis is, and what weakens it."""
+    rates, test = spec["predicted"]["throughput"], spec["predicted"].get("withheld")
+    if spec["risk"] < WEAK or test is None:  # without a test the basis says so
+        return t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=basis)
+    key = "weak.wide" if rates["lower"] < WIDE * rates["median"] else "weak.facts"
+    return t("brief.weak", why=t("weak.held" if test["held_percent"] < MISSES else key), basis=basis)
+
+
 def never_measured(spec: Record, t: Texts, *, names: bool = False) -> list[str]:
     """'never measured in bf16': what of a GPU no measurement backs; with `names` 'H100 never measured in
     bf16', and what of the network none does. A saved answer does not tell it."""
@@ -202,7 +211,7 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
     return t(
         without if chance is None else sure,
         hours=format_span(run["hours"]) if run else "",
-        cost=short_usd(run["usd"]) if run else "",
+        cost=_run_cost(run, t) if run else "",
         percent=percent(modest(chance or 0.0)),
         changes=", ".join(changes),
         name=type_name(gives, clouds=clouds),
@@ -210,6 +219,12 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
         lower=lower_rate(gives["lower"]),
         usd=dated_usd(gives, t),
     )
+
+
+def _run_cost(run: Record, t: Texts) -> str:
+    """'$45.85 (up to $55.25)': the upper bound where it is known."""
+    usd, most = short_usd(run["usd"]), run.get("most_usd")
+    return t("relax.up_to", usd=usd, most=short_usd(most)) if most else usd
 
 
 def live_text(row: Record, t: Texts) -> str:

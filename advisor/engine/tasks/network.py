@@ -226,7 +226,8 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def no_trial(self, request: NetworkQuestion) -> Message | None:
         if not can_be_run(request.network):
             return Message(
-                "trials cannot run {network}; `advisor measure` times code of yours", network=request.network
+                "`advisor verify` cannot run {network}; time your own script with `advisor measure FILE`",
+                network=request.network,
             )
         return None if request.can_be_measured else Message("trials cannot run these settings")
 

@@ -447,14 +447,14 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
         yield Message("AdamW with 32-bit weights, gradients and moments")
     else:
         yield Message(
-            "{method}: adapters of rank {rank} on every matrix, AdamW in 32 bits ({option})",
+            "{method}: adapters of rank {rank} (fixed) on every linear layer, AdamW in 32 bits ({option})",
             code=DECIDES,
             method=request.method,
             rank=ADAPTER_RANK,
             option=FieldName("method"),
         )
     yield Message(
-        "packed sequences of {sequence:,} tokens ({option}), {count} or more in an optimizer step",
+        "packed sequences of {sequence:,} tokens ({option}), at least {count} of them in an optimizer step",
         code=DECIDES,
         sequence=request.sequence,
         count=STEP_SEQUENCES,

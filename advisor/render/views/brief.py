@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import PRICE_KINDS, Market, Task
+from advisor.domain import ESTIMATED, PRICE_KINDS, Market, Task
 from advisor.domain.results import CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED
 from advisor.messages import FieldName, Message, Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
-from advisor.render.borderline import Behind, modest
+from advisor.render.borderline import SAFE, Behind, modest
 from advisor.render.facts import (
     answer_facts,
     covers_clouds,
@@ -41,8 +41,9 @@ from advisor.render.sentences import (
     per_hour,
     relax_sentence,
     stage_name,
+    strength_text,
 )
-from advisor.render.text import INDENT, WIDTH, fact, folded, folded_command, local_or_order
+from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, folded_command, local_or_order
 from advisor.render.views.specs import TIMES, api_message, machine_message, placement_message, tuning_messages
 from advisor.units import ceil_ms, format_rate, format_span, format_usd, short_usd
 
@@ -55,7 +56,7 @@ _SPARED = (
     *(("more", "basis"), ("trial", ""), ("second", ""), ("way_3", ""), ("on", ""), ("does", "")),
     *(("bound", "does"), ("price", ""), ("try", ""), ("cheaper", ""), ("take", ""), ("looked", "")),
     *(("basis", ""), ("assumed", ""), ("more", ""), ("note", ""), ("assumed", ""), ("take", "")),
-    *(("api", ""), ("shrink", "sure"), ("shrink", ""), ("way_2", "")),
+    *(("api", ""), ("safe", "sure"), ("shrink", "sure"), ("shrink", ""), ("way_2", "")),
 )
 # Savings that are worth no line.
 _LITTLE = {"month": 10.0, "run": 1.0}
@@ -98,7 +99,9 @@ def head_line(spec: Record, document: Record, t: Texts) -> str:
         whole = t("brief.month", usd=per_month(usd))
         if run and run["usd"]:
             whole = t("brief.whole", usd=short_usd(run["usd"]["median"]))
-        paid = f"{format_usd(usd)}/h, {whole}"
+        is_old = price["kind"] != ESTIMATED and price.get("total_high_usd_per_hour", usd) > SURE * usd
+        seen = f" of {price['as_of']}" if is_old else ""
+        paid = f"{format_usd(usd)}/h{seen}, {whole}"
     elif price:
         paid = f"{format_usd(price['usd_per_hour'])}/h without the disk, whose price is not known"
     where = f"{place_name(spec, clouds=covers_clouds(document))}, {spec['market']}" if spec["region"] else ""
@@ -166,8 +169,10 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     yield "for", asked
     yield "on", *_machine(spec, request, t)
     yield "does", *(_started(text, document, t) for text in _rate(spec, request, t))
-    yield "bound", binding_text(spec, t)
+    yield "bound", *_bound(spec, request, t)
     yield "sure", sure_text(document, t)
+    sentences = decision_of(document).get("sentences", ())
+    yield from (("safe", translated(text, t, spell)) for text in sentences if _code(text) == SAFE)
     for call in calls_of_chosen(document):
         yield "trial", call["trial"]["command"], ""
     yield from _borderline_rows(document, t)
@@ -178,7 +183,7 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
         yield "cheaper", translated(price_sentences(call, clouds=clouds)[-1], t), ""
     if api := (spec.get("cost") or {}).get("api"):
         usd = spec["price"]["total_usd_per_hour"]
-        yield "api", *(translated(api_message(api, usd, turns=turns), t) for turns in (True, False))
+        yield "api", *(translated(api_message(api, usd, is_short=short), t) for short in (False, True))
     others = [_other(other, document, t) for other in other_kinds(document)[:2]]
     yield from (("take", *texts) for texts in others[:1])
     yield from (("second", text, "") for text, _ in others[1:])
@@ -200,10 +205,20 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     yield "note", *(notes[:1] if spec.get("serving") else notes)
     unpriced = {**spec, "price": None}
     bases = [basis_sentence(each, t, has_risk=False) for each in (unpriced if doubts else spec, unpriced)]
-    yield (
-        "basis",
-        *(t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=basis) for basis in bases),
-    )
+    alone = t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=bases[1])
+    yield ("basis", *(strength_text(spec, basis, t) for basis in bases), alone)
+
+
+def _bound(spec: Record, request: Record, t: Texts) -> list[str]:
+    """What binds the rate, and how many users one of several instances could hold; then without these."""
+    text, serving = binding_text(spec, t), spec.get("serving")
+    users = request.get("users")
+    if not (serving and users and spec["count"] > 1):
+        return [text]
+    each = serving["memory_per_gpu"]["largest_concurrency"] * serving["placement"]["replicas"]
+    if each >= users or request["think_seconds"]:
+        return [text]
+    return [t("brief.alone", bound=text, held=f"{each:,}", users=f"{users:,}"), text]
 
 
 def _started(text: str, document: Record, t: Texts) -> str:
@@ -295,8 +310,7 @@ def _machine(spec: Record, request: Record, t: Texts) -> tuple[str, str]:
         runs = [t("limit.batch_size", value=spec["batch_size"]), spec["precision"]]
         details = [spec["memory_format"]] if spec["memory_format"] not in (None, "contiguous") else []
     elif "tuning" in spec:
-        *runs, batch, kept = (translated(text, t) for text in tuning_messages(spec["tuning"]))
-        details = [batch, kept]
+        runs = [translated(text, t) for text in tuning_messages(spec["tuning"])]
     elif serving:
         engine, drafts = ENGINES.get(serving["engine"], serving["engine"]), speculation_message(request)
         runs = [f"{engine} {serving['engine_version']}".strip(), serving["precision"]]
@@ -374,13 +388,25 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
             continue
         field = f"{name}_seconds"
         mean = seconds_text(serving["rates"][field]["median"])
-        which, of_requests, _ = str(limit).partition(":")
+        which, of_requests, most = str(limit).rpartition(":")
+        bound = "" if is_other or limit is None else _risk_text(spec, field, which, float(most), t)
         if limit is not None and not of_requests:  # a limit of a mean lets some requests wait long
             which = "p99"
         # Documents of earlier versions have no percentiles that nobody limits.
         if which in (tails := serving["percentiles"].get(field, {})):
-            mean += t.aside(f"{which} {seconds_text(tails[which]['median'])}")
+            tail = f"{which} {seconds_text(tails[which]['median'])}"
+            says = [tail, bound] if of_requests else [bound, tail]
+            mean += t.aside(t("brief.comma").join(filter(None, says)))
         yield f"{title} {mean}".replace(" ", "\u00a0")
+
+
+def _risk_text(spec: Record, field: str, which: str, most: float, t: Texts) -> str:
+    """'90 % sure only of 640 ms': the bound of a limited time where it is above the limit, in ms or s."""
+    rates = spec["serving"]["percentiles"][field][which] if which else spec["serving"]["rates"][field]
+    if spec["probability"] is None or rates["upper"] <= (most if field == "e2e_seconds" else most / 1000):
+        return ""
+    bound = seconds_text(rates["upper"], up=True)
+    return t("brief.only", percent=percent(spec["predicted"]["confidence"]), most=bound)
 
 
 def binding_text(spec: Record, t: Texts) -> str:
@@ -396,7 +422,7 @@ def binding_text(spec: Record, t: Texts) -> str:
 
 
 def sure_text(document: Record, t: Texts) -> str:
-    """How sure the answer is, its trial, and what is safe; where nothing is aimed at the bounds."""
+    """How sure the answer is, and its trial; where nothing is aimed at the bounds."""
     spec = document["recommendation"]
     if spec["probability"] is not None:
         return translated(next(iter(decision_of(document).get("sentences", ())), ""), t)
@@ -413,7 +439,8 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
     clouds = covers_clouds(document)
     for key, calls in (("next.trial", calls_of_chosen(document)), ("next.other", borderline_calls(document))):
         for call in calls:
-            yield Paragraph(t(key, name=type_name(call, clouds=clouds)))
+            usd, chance = per_hour(call["usd_per_hour"], t), percent(modest(call["probability"]))
+            yield Paragraph(t(key, name=type_name(call, clouds=clouds), usd=usd, chance=chance))
             yield Command(call["trial"]["command"])
 
 
@@ -520,4 +547,6 @@ def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
     if spec["probability"] is None and "usd_per_million_samples" in cost and not run:
         whole.append(t("brief.samples", usd=short_usd(cost["usd_per_million_samples"])))
     comma = t("brief.comma")
-    return comma.join(whole), comma.join([*says, *(times if spec["probability"] is not None else more[:1])])
+    return comma.join(whole), comma.join(
+        [*says, *(times if run or spec["probability"] is not None else more[:1])]
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any, NamedTuple, cast
 
 from advisor.domain import InstancePrediction, InstanceType, OnGpu, geometric_mean, relative
@@ -15,7 +16,7 @@ from advisor.naming import asked_of
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.reading import question_document
-from advisor.render.blocks import Column, Items, Look, Part, Table
+from advisor.render.blocks import Column, Items, Look, Part, Table, percent
 from advisor.render.borderline import modest
 from advisor.render.document import Sources
 from advisor.render.i18n.catalogue import report_texts
@@ -33,6 +34,7 @@ from advisor.render.sentences import asked_text, bound_name
 from advisor.render.tables import same_paths, spread_paths, value_at
 from advisor.render.terminal import block_lines
 from advisor.render.text import folded, is_miss, local_or_order, lower_name
+from advisor.render.views.brief import binding_text
 from advisor.units import format_span, format_usd
 
 SCHEMA = "advisor.comparison/1"
@@ -75,10 +77,10 @@ TUNING_COLUMNS = {
 }
 # What an instance misses in a cell of a table, by the code of its shortfall: the figure and its limit.
 _MISSED = {
-    "users": "{held:,} of {users:,} users",
-    "ttft": "TTFT {figure:,g} > {limit:,g} {unit}",
-    "tpot": "TPOT {figure:,g} > {limit:,g} {unit}",
-    "e2e": "request {figure:,g} > {limit:,g} {unit}",
+    "users": "serves {held:,} of {users:,} users at once",
+    "ttft": "{which}TTFT {figure:,g} > {limit:,g} {unit}",
+    "tpot": "{which}TPOT {figure:,g} > {limit:,g} {unit}",
+    "e2e": "{which}request {figure:,g} > {limit:,g} {unit}",
     "latency": "p99 {ms:,g} > {limit:,g} ms",
     "too_slow": "{figure:rate} < {target:target}/s",
     "load": "{rate:,g} < {target:target} requests/s",
@@ -199,8 +201,15 @@ def _paid_columns(rows: Sequence[Record], million: Column) -> list[Column]:
     def per_hour(row: Record) -> float | None:
         return row.get("total_usd_per_hour") or value_at(row, "price.total_usd_per_hour") or None
 
+    def seen(row: Record) -> str | None:
+        price = row.get("price")
+        return (
+            price["as_of"][:7] if price and price["low_usd_per_hour"] < price["high_usd_per_hour"] else None
+        )
+
     run = [_column("run", hours, Look.NUMBER), _column("run costs", "run.usd.median", Look.COST)]
-    return [_column("per hour", per_hour, Look.USD), *(run if any(map(hours, rows)) else [million])]
+    dated = [_column("seen", seen)] if any(map(seen, rows)) else []
+    return [_column("per hour", per_hour, Look.USD), *dated, *(run if any(map(hours, rows)) else [million])]
 
 
 def instances_text(
@@ -224,7 +233,9 @@ def network_lines(
     t = report_texts("en")
     columns = [
         _column("disk", lambda row: row.get("disk") and local_or_order(row["disk"]), Look.LONG),
-        _column("batch", lambda row: row.get("batch_size") and f"{row['batch_size']}, {row['precision']}"),
+        _column(
+            "batch", lambda row: row.get("batch_size") and f"{row['batch_size']},\u00a0{row['precision']}"
+        ),
         *_rate_columns(request.confidence),
         _RELATIVE,
         *_paid_columns(
@@ -232,7 +243,7 @@ def network_lines(
         ),
         _column("bound by", lambda row: row.get("bottleneck") and bound_name(row, t)),
     ]
-    return instances_text(f"{asked_of(request)}; {baseline} is 1", columns, rows, misfits)
+    return instances_text(f"{asked_of(request)}; x: rate relative to {baseline}", columns, rows, misfits)
 
 
 def _gpus(row: Record) -> str | None:
@@ -252,6 +263,8 @@ def _missed_text(warning: Message, row: Record) -> str:
     users those that the rates are of, in flight or thinking."""
     why = cast(Message, warning.parameters["why"])
     form, values = _MISSED.get(str(why.code), why.text), dict[str, Any](why.parameters)
+    time = getattr(values.get("time"), "parameters", {})
+    values["which"] = f"p{time['percentile']} of " if "percentile" in time else "mean "
     bounds = [values[name] for name in ("median", "upper", "lower", "rate") if name in values]
     if bounds:
         median, limit = bounds[0], values.get("limit", values.get("target"))
@@ -298,9 +311,7 @@ def _price_text(row: Record) -> str:
     if price["low_usd_per_hour"] < price["high_usd_per_hour"]:
         text += f" ({format_usd(price['low_usd_per_hour'])} to {format_usd(price['high_usd_per_hour'])}/h)"
     of_disk = row["disk"]["price_kind"]
-    disk = (
-        f", disk at an {t.known('price.' + of_disk, of_disk)}" if of_disk not in (None, price["kind"]) else ""
-    )
+    disk = f", disk at {t.known('price.' + of_disk, of_disk)}" if of_disk not in (None, price["kind"]) else ""
     return f"{text}{disk}, {row['cloud']} {row['region']}"
 
 
@@ -310,7 +321,9 @@ def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], basel
     lines: list[str] = []
     for request, rows in tables:
         base = rows[0]["relative_to"]
-        is_one = f"{baseline} is 1" if base == baseline else f"no batch fits {baseline}, so {base} is 1"
+        is_one = f"x: rate relative to {base}"
+        if base != baseline:
+            is_one = f"no batch fits {baseline}, so {is_one}"
         columns = [
             _column("gpu", "gpu.name", Look.NAME),
             _column("batch", "batch_size", Look.WHOLE),
@@ -394,11 +407,26 @@ def language_comparison_text(
     columns = [*(_tuning_columns if tunes else _serving_columns)(rows, request.confidence), _RELATIVE]
     if any(row["probability"] is not None for row in rows):
         columns.append(_column("sure", _sure, Look.SHARE))
-    binds = {row["instance_type"]: [bound_name(row, t)] for row in rows if "bottleneck" in row}
+    binds = {row["instance_type"]: [binding_text(row, t)] for row in rows}
     bound = block_lines([Part("Bound by", [Items(_by_instance(binds))])])
-    title = f"{asked_text(document, t)}; {_computes(rows[0])}; {baseline.instance.name} is 1"
+    title = f"{asked_text(document, t)}; {_computes(rows[0])}; x: rate relative to {baseline.instance.name}"
     shown = instances_text(title, columns, rows, misfits)
-    return "\n".join([*shown, *bound, *notes_lines(rows)])
+    return "\n".join([*shown, *_verdict(rows, request.confidence), *bound, *notes_lines(rows)])
+
+
+def _verdict(rows: Sequence[Record], confidence: float) -> list[str]:
+    """The cheapest instance that is sure enough to do what is asked, a run by its cost; else the surest."""
+
+    def usd(row: Record) -> float:
+        return float(value_at(row, "run.usd.median") or value_at(row, "price.total_usd_per_hour") or inf)
+
+    judged = [row for row in rows if row.get("probability") is not None]
+    if not judged:
+        return []
+    sure = [row for row in judged if row["probability"] >= confidence]
+    first = min(sure, key=usd) if sure else max(judged, key=lambda row: float(row["probability"]))
+    says = "Cheapest that does it" if sure else f"None is {percent(confidence)} sure to do it; surest"
+    return ["", f"{says}: {first['instance_type']}, {percent(modest(first['probability']))} sure"]
 
 
 def _sure(row: Record) -> float | None:
@@ -431,6 +459,11 @@ def _tuning_columns(rows: Sequence[Record], confidence: float) -> list[Column]:
     return [_column("micro-batch", batch), *_rate_columns(confidence), *paid]
 
 
+def _way(row: Record) -> str | None:
+    """'2\u00a0x\u00a0TP4'."""
+    return row.get("serving") and way_text(row["serving"]["placement"]).replace(" ", "\u00a0")
+
+
 def _serving_columns(rows: Sequence[Record], confidence: float) -> list[Column]:
     """How the GPUs share the work ('2 x TP4'), rates, mean times, and cost."""
 
@@ -440,7 +473,7 @@ def _serving_columns(rows: Sequence[Record], confidence: float) -> list[Column]:
 
     million = _column("1M out", "cost.usd_per_million_output_tokens.median", Look.USD)
     return [
-        _column("runs as", lambda row: row.get("serving") and way_text(row["serving"]["placement"])),
+        _column("runs as", _way),
         *_rate_columns(confidence),
         *(_column(name.upper(), mean(name), Look.NUMBER) for name in ("ttft", "tpot")),
         *_paid_columns(rows, million),

@@ -320,27 +320,26 @@ def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
         return
     served, usd = format_count(api["most_tokens_per_day"]), spec["price"]["total_usd_per_hour"]
     text = Message(
-        "{api}; this serves up to {served} by the median", api=api_message(api, usd), served=served
+        "{api}; at the median rate this serves up to {served} a day", api=api_message(api, usd), served=served
     )
     yield Message("an API"), text
 
 
-def api_message(api: Record, usd_per_hour: float, *, turns: bool = True) -> Message:
-    """Which is cheaper, an API or this, for the tokens asked for; with `turns` from how many a day on this
-    is."""
+def api_message(api: Record, usd_per_hour: float, *, is_short: bool = False) -> Message:
+    """Which is cheaper, an API or this, for the tokens asked for, and from how many a day on this is."""
     usd, least = api["usd_per_million_tokens"], format_count(api["cheaper_from_tokens_per_day"])
     costs = Message("{usd:usd} per million tokens in and out", usd=usd)
     if asked := api.get("asked_tokens_per_day"):
         there, here = usd * asked / 1e6, 24 * usd_per_hour
-        text = Message("dearer: {there} a day against {here} here, for {asked} tokens in and out")
+        figures = {"there": short_usd(there), "here": short_usd(here), "asked": format_count(asked)}
+        text = Message("dearer at this load all day ({there} a day against {here}, {asked} tokens)")
         if there < here:
-            text = Message("cheaper: {there} a day against {here} here, for {asked} tokens in and out")
-        costs = Message(text.text, there=short_usd(there), here=short_usd(here), asked=format_count(asked))
-    if asked and not turns:
-        return costs
+            text = Message("cheaper at this load all day ({there} a day against {here}, {asked} tokens)")
+        costs = Message(text.text, **figures)
+    turns = Message("the API is cheaper below {least} tokens a day", least=least)
     if api["cheaper_from_tokens_per_day"] > api["most_tokens_per_day"]:
-        return Message("{costs}; the API is cheaper at any load that this serves", costs=costs)
-    return Message("{costs}; the API is cheaper below {least} tokens a day", costs=costs, least=least)
+        turns = Message("the API is cheaper at any load that this serves")
+    return turns if is_short else Message("{costs}; {turns}", costs=costs, turns=turns)
 
 
 def time_message(span: Record, confidence: float) -> Message:

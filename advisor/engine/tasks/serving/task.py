@@ -43,6 +43,7 @@ from advisor.messages import FieldName, Message
 from advisor.models.language.deployments import Draft
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving import ServingPredictor
+from advisor.naming import spec_name
 from advisor.questions.fields import TimeLimit
 from advisor.questions.language import RecommendGeneration, ServingQuestion
 from advisor.questions.spec import SpecQuestion
@@ -299,11 +300,14 @@ class ServingTask(
             other = self._cheapest(request.replace(**{limit.field: looser}))
             if other is not None and other.spec.total_usd_per_hour < usd * _FAR_LESS:
                 yield Message(
-                    "{field} {limit} is hardly reachable: with {looser} it costs {usd:usd}/h",
+                    "{field} {limit} rules cheaper ones out: at {looser}, {name} for {usd:usd}/h may do "
+                    "({percent:.0f} % sure)",
                     field=FieldName(request.declared[limit.field].name),
                     limit=str(limit.written(limit.most)).removesuffix(".0"),
                     looser=str(looser).removesuffix(".0"),
+                    name=spec_name(other.spec, request),
                     usd=other.spec.total_usd_per_hour,
+                    percent=100 * (other.probability or 0.0),
                 )
 
     def further_relaxations(
