@@ -52,6 +52,8 @@ _FILM = (16, 224)
 _PROPOSALS, _SAMPLED, _FINDINGS, _POSITIVE = 1000, 512, 100, 128
 _BINS, _FINE_BINS = 7, 14
 
+# MLPerf's detector, which torchvision builds and does not list: Open Images has 264 classes.
+_MLPERF, _MLPERF_CLASSES = "retinanet-resnext50-fpn", 264
 # Networks whose backbone comes with weights of its own.
 _ON_BACKBONES = ("deeplab", "fcn_", "lraspp", "rcnn", "retinanet", "ssd", "fcos")
 # What is trained of a ResNet backbone that has weights: torchvision's default for detectors.
@@ -75,6 +77,18 @@ def _as_tuned(network: Any) -> Any:
     return network
 
 
+def _retinanet_on_resnext() -> Any:
+    from torchvision.models.detection import RetinaNet
+    from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
+    from torchvision.ops.feature_pyramid_network import LastLevelP6P7
+
+    levels, extra = [2, 3, 4], LastLevelP6P7(256, 256)
+    backbone = resnet_fpn_backbone(
+        backbone_name="resnext50_32x4d", weights=None, returned_layers=levels, extra_blocks=extra
+    )
+    return RetinaNet(backbone, _MLPERF_CLASSES)
+
+
 def _shape(*sizes: int) -> str:
     return "x".join(map(str, sizes))
 
@@ -92,6 +106,8 @@ class Seeing(Struct, frozen=True):
         import_torchvision()
         from torchvision.models import get_model
 
+        if self.name == _MLPERF:
+            return _as_tuned(_retinanet_on_resnext())
         if any(part in self.name for part in _ON_BACKBONES):
             return _as_tuned(get_model(self.name, weights=None, weights_backbone=None))
         return get_model(self.name, weights=None)
@@ -207,6 +223,7 @@ def torchvision_variants() -> list[Variant]:
     for name in models.list_models(module=models.detection):
         sizes = _FIXED.get(name, _DETECTED)
         others += [_seeing(Detector, name, (3, *size), "image") for size in sizes]
+    others.append(_seeing(Detector, _MLPERF, (3, 800, 800), "image"))
     for name in models.list_models(module=models.video):
         frames, side = _FILMS.get(name, _FILM)
         others.append(_seeing(Seeing, name, (3, frames, side, side), "clip"))
