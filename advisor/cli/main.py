@@ -167,10 +167,6 @@ _ELSEWHERE = {
     ("recommend", "--instance"): "it searches every type; for one: `advisor predict --instance NAME`",
     ("plan", "--on"): "it plans for this machine; for AWS: `advisor sweep run .. --on aws --dry-run`",
     ("diff", "--language"): "differences are written in English; a report has --language",
-    **dict.fromkeys(
-        product(("recommend", "report", "predict", "compare"), ("--latency-percentile", "--percentile")),
-        "write it into the limit: --max-ttft-ms p99:1000",
-    ),
     **dict.fromkeys(product(("plan", "run", "list", "status"), ("--model", "--network")), _NETWORKS),
     **dict.fromkeys(product(("recommend", "report"), ("--budget", "--max-budget")), _BUDGET),
     **dict.fromkeys(

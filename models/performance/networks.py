@@ -57,10 +57,7 @@ _WINDOWED = re.compile(
     r"swin|maxx?_?vit|hiera|nest$|da_vit|longformer|global_context_vit|coa_t|modernbert|gpt_neo$"
 )
 # Decoders write text with a pass for each token; a row of the table is one pass over a whole sequence.
-_WRITING = re.compile(
-    r"(whisper|t5|bart|gpt2|gpt_neo|opt|pythia|biogpt|m2m100|marian|pegasus|gnmt|conv_s2s|unsupervised_mt"
-    r"|transformer_big)$"
-)
+_WRITING = re.compile(r"whisper|^t5|bart|gpt|opt|pythia|m2m100|marian|pegasus|gnmt|s2s|_mt$|transformer_big")
 # Pixels to a side of a latent, in every autoencoder of the table.
 _LATENT = 8
 _UNFUSED = ("attention_math", "attention_masked", "softmax")
@@ -123,7 +120,7 @@ class NetworkFacts(Struct, frozen=True, kw_only=True):
     @property
     def writes_text(self) -> bool:
         """Whether it is used to write text token by token, which one pass over a sequence does not do."""
-        return bool(_WRITING.match(self.family))
+        return bool(_WRITING.search(self.family))
 
     @property
     def trains(self) -> bool:
