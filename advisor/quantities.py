@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from advisor.domain import Range
 from advisor.errors import UsageError
@@ -124,3 +125,12 @@ _COUNTED = Message("write it like 5000, 5,000, 5k or 1.5M")
 
 def _field_of(what: str) -> str | None:
     return str(what) if isinstance(what, FieldName) else None
+
+
+def moment_of(text: str) -> datetime | None:
+    """The time in an ISO 8601 text, aware, in UTC if it names no zone; None for any other text."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -11,7 +11,6 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -91,15 +90,6 @@ def forward_all(documents: Iterable[Mapping[str, Any]]) -> None:
     """Send events that another process has collected to this process's subscribers."""
     for document in documents:
         forward(Event(**document))
-
-
-def moment_of(text: str) -> datetime | None:
-    """The time in an ISO 8601 text, aware, in UTC if it names no zone; None for any other text."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @cache

@@ -249,7 +249,9 @@ class NetworkTable:
         network, plain = self.find(name), name.strip().casefold()
         key = network.key
         owner, _, own = plain.rpartition("/")
-        is_own = key.casefold() in ((plain, own) if owner in LIBRARIES else (plain,))
+        # Hubs name an owner before a network; of other libraries' networks nobody is.
+        is_owned = owner in LIBRARIES or (owner and network.library in ("timm", "transformers", "diffusers"))
+        is_own = key.casefold() in ((plain, own) if is_owned else (plain,))
         alike = self._by_name.get(_squeezed(key), ()) if plain == key else ()
         first = min(
             (source for entry, source in alike if _loose(entry) == _loose(name)), key=_rank, default=None

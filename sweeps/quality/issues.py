@@ -18,7 +18,7 @@ from advisor.domain import LimitedBy, Measurement, Stage, Status
 from advisor.domain.machines import is_positive
 from advisor.domain.results import mean_step_seconds, stall_share
 from advisor.messages import Message
-from advisor.sweeps.events import moment_of
+from advisor.quantities import moment_of
 from advisor.sweeps.quality.rates import is_steady, mean_error
 
 

@@ -21,7 +21,8 @@ from typing import Any
 
 from advisor.domain import Measurement
 from advisor.errors import DataError, system_errors
-from advisor.sweeps.events import event_of, handled, moment_of
+from advisor.quantities import moment_of
+from advisor.sweeps.events import event_of, handled
 from advisor.sweeps.trial.formatting import ending_facts, planned_facts
 
 Line = Mapping[str, Any]

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from advisor.sweeps.events import moment_of
+from advisor.quantities import moment_of
 from advisor.sweeps.measurement_store import Held, Summary
 from advisor.sweeps.trial.trial_process import TIMEOUT_SECONDS
 

@@ -76,7 +76,7 @@ def offered_in(world, cloud, name, market=None):
     """Regions that sell a type on a market: not those of a type that is closed to orders there."""
     closed = {
         closure.region
-        for closure in world.catalog.closures(name, cloud)
+        for closure in world.catalog.order_restrictions(name, cloud)
         if closure.market in ("", str(market))
     }
     return set() if "" in closed else set(world.catalog.regions_of(name, cloud)) - closed
