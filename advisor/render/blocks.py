@@ -1,6 +1,6 @@
-"""The few kinds of blocks that an answer is told in: what each format renders, and nothing else.
+"""The kinds of blocks that an answer is made of. Every format renders these kinds and no others.
 
-A text is in the reader's language already; `English` is one that nobody translated."""
+Texts are in the reader's language already; an `English` text is one without a translation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_s
 
 
 def lower_rate(rate: float) -> str:
-    """A lower bound: rounded down."""
+    """Return a lower bound as text, rounded down."""
     return f"{floor_rate(rate):,g}"
 
 
 def per_month(usd_per_hour: float) -> str:
-    """Dollars of 730 hours, in whole dollars from ten on."""
+    """Return the dollars of 730 hours as text, in whole dollars from ten on."""
     usd = usd_per_hour * HOURS_PER_MONTH
     return f"${usd:,.0f}" if usd >= 10 else format_usd(usd)
 
@@ -31,7 +31,7 @@ def percent(share: float) -> str:
 
 
 def plain(number: float) -> str:
-    """'500', '1.014': a number as a parameter has it."""
+    """Return a number as a parameter is written: '500', '1.014'."""
     return f"{number:.12g}"
 
 
@@ -49,21 +49,21 @@ FILTERS = {
 
 
 class English(str):
-    """A text that is English on a page of another language."""
+    """A text in English on a page in another language."""
 
     __slots__ = ()
 
 
 def translated(sentence: Message | str, t: Texts, spell: Spell = option_name) -> str:
-    """A sentence of the engine in the reader's language, with fields as `spell` names them."""
+    """Translate a sentence of the engine into the reader's language; `spell` writes names of fields."""
     text = t.render(sentence, spell)
-    # A text of parameters alone is its own translation; they may be translated all the same.
+    # A text of only parameters needs no translation itself, but its parameters may have been translated.
     is_translated = t.speaks(sentence) or text != render(sentence, str, spell)
     return text if is_translated else English(text)
 
 
 class Look(Enum):
-    """The kind of a column's values, which each format writes in its own way."""
+    """The kind of a column's values; each format writes each kind in a way that suits it."""
 
     TEXT = "text"
     NAME = "name"
@@ -81,7 +81,7 @@ class Look(Enum):
 
     @property
     def is_number(self) -> bool:
-        """Whether it stands on the right."""
+        """Whether the column's values are numbers, which are flush right."""
         return self in _WRITERS
 
 
@@ -98,9 +98,9 @@ _WRITERS: Mapping[Look, Callable[[Any], str]] = {
 
 
 class Column(NamedTuple):
-    """`of` takes the value out of a record: a path of its fields ('price.as_of'), or a function.
-    What is None is `unknown`. `link` gives the address that a cell leads to, `label` what a link
-    is called where nobody sees its row."""
+    """One column of a table. `of` gets the value from a record: a path of fields ('price.as_of') or a
+    function. `unknown` replaces None. `link` returns the address behind a cell, and `label` the name of that
+    link for readers who cannot see its row."""
 
     heading: str
     of: str | Callable[[Any], Any]
@@ -110,7 +110,7 @@ class Column(NamedTuple):
     label: Callable[[Any], str] | None = None
 
     def value(self, record: Any) -> Any:
-        """Text, number, bool, a day as YYYY-MM-DD, or None for an empty cell."""
+        """Return a text, number, bool, day as YYYY-MM-DD, or None for an empty cell."""
         if callable(self.of):
             return self.of(record)
         for name in self.of.split("."):
@@ -120,7 +120,7 @@ class Column(NamedTuple):
         return record
 
     def text(self, record: Any) -> str:
-        """The value as people read it."""
+        """Return the value as people read it."""
         value = self.value(record)
         if value is None:
             return self.unknown
@@ -129,8 +129,8 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Records in columns; `chosen` says of a record whether it is the recommended one. `total` are
-    the cells of a last row; `attributes` what a page's row has for a script."""
+    """Records in columns. `chosen` returns whether a record is the recommended one, `total` holds the cells
+    of a last row, and `attributes` returns what a script needs in a row of a page."""
 
     columns: Sequence[Column]
     records: Sequence[Any]
@@ -140,8 +140,8 @@ class Table(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A place of a picture that a page lets people point at: its distance from the left and the
-    top, in percent of the picture, and what is there, in words. `href` leads on from it."""
+    """A place in a picture that a page lets readers point at: its distance from the left and the top, in
+    percent of the picture, and a text about it. `href` is the address of a link, if any."""
 
     x_percent: float
     y_percent: float
@@ -150,8 +150,8 @@ class Mark(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A picture as SVG that needs no other file, and its numbers in words. `table` has them for
-    formats without pictures, where it does not stand below anyway."""
+    """A picture as self-contained SVG, and its numbers in words. `table` holds the numbers for formats
+    without pictures, unless the same table follows the picture anyway."""
 
     svg: str
     alt: str
@@ -161,34 +161,34 @@ class Chart(NamedTuple):
 
     @property
     def src(self) -> str:
-        """Its own address: escaped, a third shorter than in base 64. It has no quotation mark and
-        no `&`, `<` or `>`: an attribute takes it as it is."""
+        """The picture as a data URL: percent-escaped, a third shorter than base 64. It contains no quotation
+        mark, `&`, `<` or `>`, so an attribute can hold it unescaped."""
         from urllib.parse import quote  # pages alone need it
 
         return "data:image/svg+xml," + quote(self.svg.replace('"', "'"), safe=" /:=,;()'-._~!*@+?[]{}|^`")
 
 
 class Paragraph(NamedTuple):
-    """`kind` is text, answer (what matters most), or note (what may be skipped)."""
+    """A paragraph; its `kind` is text, answer (most important), or note (may be skipped)."""
 
     text: str
     kind: str = "text"
 
 
 class Items(NamedTuple):
-    """A list."""
+    """A bulleted list."""
 
     texts: Sequence[str]
 
 
 class Command(NamedTuple):
-    """Lines to be copied."""
+    """Lines that the reader can copy."""
 
     text: str
 
 
 class Facts(NamedTuple):
-    """Names, each with what is to be said of it."""
+    """Pairs of a name and a text about it."""
 
     pairs: Sequence[tuple[str, str]]
 
@@ -197,7 +197,7 @@ Leaf = Paragraph | Items | Command | Facts | Table | Chart
 
 
 class Part(NamedTuple):
-    """Blocks under a title; a `detail` is folded away where a page can fold."""
+    """Blocks under a title. A page can collapse it if it is a `detail`."""
 
     title: str
     blocks: Sequence[Leaf]
@@ -205,7 +205,7 @@ class Part(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Parts and blocks under a larger title, that links lead to."""
+    """Parts and blocks under a larger title that links can point to."""
 
     title: str
     anchor: str
@@ -216,7 +216,7 @@ Block = Leaf | Part | Section
 
 
 class Page(NamedTuple):
-    """All of it."""
+    """A whole page or report."""
 
     kicker: str
     title: str

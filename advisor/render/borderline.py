@@ -1,4 +1,4 @@
-"""How sure an answer is, what is safe, and which trial settles it, as JSON and sentences."""
+"""Writes how sure an answer is, which spec is safe, and which trial settles it, as JSON and sentences."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from advisor.render.records import brief_block, spec_fields, standing
 from advisor.units import format_usd, short_usd
 
 _NEVER, _ALWAYS = 0.01, 0.99
-# The code of the sentence on the safe spec.
+# The code of the sentence about the safe spec.
 SAFE = "safe"
-# A price that keeps its limit with more is no doubt.
+# A price that keeps its limit with at least this chance is not reported as a doubt.
 SURE_PRICE = 0.985
-# What costs less than the first share of another costs less, than the second beyond the error.
+# A cost below `_LESS` times another is reported as lower; below `_APART` times, it is beyond the error.
 _LESS, _APART = 0.97, 1 / 1.1
 
 
 def modest(chance: float) -> float:
-    """A chance as it is told: a model's is never certain."""
+    """Return a chance limited to 1 to 99 %, because a model is never certain."""
     return min(_ALWAYS, max(_NEVER, chance))
 
 
 def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
-    """The document's `decision`; null where nothing answers."""
+    """Return the document's `decision`, or None if no spec meets the question."""
     chosen = answer.chosen
     if chosen is None:
         return None
@@ -59,7 +59,7 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
 
 
 class Behind(StrEnum):
-    """Why another spec is not the chosen one, though it answers, too."""
+    """Why a spec that also meets the question is not the chosen one."""
 
     COST = "cost"
     PRICE = "price"
@@ -70,9 +70,9 @@ class Behind(StrEnum):
 
 
 def behind(answer: Judged[Any, Any], other: Any) -> Behind:
-    """Why a spec is behind the chosen one: it costs more; or it costs less at the median, and its price may
-    be higher, a miss is likelier, its GPU was not measured, its run takes longer, or, of two that cost the
-    same within the error, its price by the hour is higher."""
+    """Return why a spec ranks behind the chosen one. Either it costs more; or it costs less at the median,
+    but its price may be higher, a miss is likelier, its GPU was not measured, its run takes longer or, at
+    equal cost within the error, its hourly price is higher."""
     chosen: Any = answer.chosen
     usd, least = ranked_cost(other, answer)[0], ranked_cost(chosen, answer)[0]
     ranks = [
@@ -87,7 +87,7 @@ def behind(answer: Judged[Any, Any], other: Any) -> Behind:
         return Behind.COST
     if answer.price_call and most[0] > most[1]:
         return Behind.PRICE
-    # Of two that only a miss makes equal the chance tells them apart.
+    # If only the cost of a miss makes two specs equal, the chance decides.
     less_sure = (other.probability or 1.0) < (chosen.probability or 1.0)
     if ranks[0] > ranks[1] or (less_sure and (answer.request.is_sure or usd < _APART * least)):
         return Behind.CHANCE
@@ -96,7 +96,7 @@ def behind(answer: Judged[Any, Any], other: Any) -> Behind:
     return Behind.TIME if answer.request.ends else Behind.HOURLY
 
 
-# What is said of the spec that costs least at the median, and is not chosen.
+# Sentences about the spec that costs least at the median but is not chosen.
 _BEHIND = {
     Behind.CHANCE: Message(
         "{name} would cost {usd}{per} but is only {percent:.0f} % sure: once a miss counts it saves "
@@ -113,10 +113,10 @@ _BEHIND = {
 
 
 def level_message(answer: Judged[Any, Any]) -> Message | None:
-    """Which spec costs less at the median and why it is not chosen; None if the chosen one does."""
+    """Return why the spec cheapest at the median is not chosen, else how many tie on cost, else None."""
     if answer.chosen is None:
         return None
-    # A price that is not sure has its own sentence, and a trial of a cheaper spec says what a chance would.
+    # An uncertain price has a sentence elsewhere, and a cheaper spec's trial already states its chance.
     others = (spec for spec in answer.ranked if behind(answer, spec) is not Behind.PRICE)
     cheapest = min(others, key=lambda spec: ranked_cost(spec, answer)[0])
     (usd, per), why = ranked_cost(cheapest, answer), behind(answer, cheapest)
@@ -135,14 +135,14 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
     return Message("{count} others cannot be told apart from it on cost", count=answer.level - 1)
 
 
-# A chance in words, by the least one.
+# A chance in words; each number is the least chance that the words apply to.
 _WORDS = (
     (0.9, Message("very likely: {percent:.0f} % sure {aim}")),
     (0.75, Message("likely: {percent:.0f} % sure {aim}")),
     (0.4, Message("a gamble: only {percent:.0f} % sure {aim}")),
     (0.0, Message("unlikely: only {percent:.0f} % sure {aim}")),
 )
-# What a question aims at, and what it limits: by the rate.
+# Fields of a question that set a target rate, and fields that set limits.
 _AIMS = (
     *("target_throughput", "target_output_tokens_per_second", "target_tokens_per_second"),
     *("target_requests_per_second", "users"),
@@ -184,7 +184,7 @@ def _chance_message(chosen: Any, request: Any) -> Message:
 
 
 def sure_message(answer: Judged[Any, Any]) -> Message | None:
-    """How sure the chosen spec is, and what a trial settles; None where nothing is aimed at."""
+    """Return how sure the chosen spec is, and what a trial settles; None if no target or limit is set."""
     chosen, request, safe = answer.chosen, answer.request, answer.safe
     if chosen is None or chosen.probability is None:
         return None
@@ -209,7 +209,7 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
 
 
 def _safe_message(answer: Judged[Any, Any]) -> Message | None:
-    """The safe spec beside a chosen one that is not, and what it costs more."""
+    """Return the safe spec and what it costs more than the chosen one; None if nothing needs to be added."""
     chosen, request, safe = answer.chosen, answer.request, answer.safe
     if safe is None or chosen is None or chosen.probability is None or answer.is_safe or request.is_sure:
         return None
@@ -233,7 +233,7 @@ def _safe_message(answer: Judged[Any, Any]) -> Message | None:
     )
 
 
-# What `advisor verify` takes for granted, by option.
+# Defaults of `advisor verify`, by option.
 _USUAL = {
     "--stack": "eager",
     "--tf32": "convolutions",
@@ -245,7 +245,7 @@ _USUAL = {
 
 
 def borderline_block(call: CloseCall, horizon_hours: float, command: str, **runs: Any) -> dict[str, Any]:
-    """A borderline candidate, what `runs` there, and the `command` of the trial that settles it."""
+    """Return a borderline candidate, what it `runs`, and the `command` of the trial that settles it."""
     spec, instead = call.candidate.spec, call.instead
     per_hour = call.saves_usd_per_hour
     return {
@@ -270,7 +270,7 @@ def borderline_block(call: CloseCall, horizon_hours: float, command: str, **runs
 
 
 def _rate_to_hold(request: NetworkQuestion, candidate: Candidate) -> float:
-    """The rate that the limits of a run take; what nobody aims at is held against what is predicted."""
+    """Return the target rate, else the rate that the run's limits require, else the predicted lower bound."""
     if request.target_throughput is not None:
         return request.target_throughput
     cost, most = request.max_run_usd, request.max_hours or inf
@@ -281,8 +281,8 @@ def _rate_to_hold(request: NetworkQuestion, candidate: Candidate) -> float:
 
 
 def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
-    """The command to type on an instance of the candidate's type: the question, made definite; of several
-    GPUs or instances the share of one, which a trial measures."""
+    """Return the command to type on an instance of the candidate's type. It states every open choice of the
+    question. For several GPUs or instances, its target is the share of one, which a trial measures."""
     spec, dataset = candidate.spec, request.dataset.name
     instance, computes = spec.offer.instance, request.task is not Task.PREPROCESSING
     images, stored = request.dataset.kind is DataKind.IMAGE, request.dataset.storage_format
@@ -305,7 +305,7 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
         "--memory-format": candidate.workload.memory_format if computes and images else None,
         "--tf32": request.tf32,
         "--protocol": request.protocol,
-        # Images of one's own lie in a folder; what has a name alone is a known data set.
+        # A path names the user's own images; a plain name is a known data set.
         "--data" if "/" in dataset else "--dataset": dataset if request.dataset.is_read else None,
         "--data-format": stored if stored in FORMATS and "/" not in dataset else None,
         "--dataset-samples": request.dataset_samples,

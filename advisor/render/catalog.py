@@ -1,4 +1,4 @@
-"""Offers and instance types of the catalogue as JSON."""
+"""Writes offers and instance types of the catalogue as JSON."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ TYPE_SCHEMA = "advisor.instance-type/1"
 
 
 def offer_order(offer: Offer | PartialOffer) -> tuple[float, str, str, str, str]:
-    """The key by which offers are sorted: cheapest first, ties in an order that no two offers share."""
+    """Return the sort key of an offer: cheapest first. It is unique, so the order is fixed."""
     facts = offer.instance if isinstance(offer, Offer) else offer.type
     return offer.price.usd_per_hour, facts.cloud, offer.region, facts.name, str(offer.market)
 
 
 def catalog_head(known: Catalog) -> dict[str, Any]:
-    """The first fields of a list of offers."""
+    """Return the first fields of a list of offers."""
     return {"schema": SCHEMA, "as_of": known.as_of.isoformat(), "sources": list(known.sources)}
 
 
 def offer_document(offer: Offer | PartialOffer, currency: str = "USD") -> dict[str, Any]:
-    """One offer; `missing` names facts that are not known of it. `currency`: see `price_block`."""
+    """Return one offer as JSON; `missing` names its unknown facts. `currency` is as in `price_block`."""
     facts = offer.instance if isinstance(offer, Offer) else offer.type
     place = {"cloud": facts.cloud, "region": offer.region, "market": str(offer.market)}
     if isinstance(offer, Offer):
@@ -49,7 +49,7 @@ def offer_document(offer: Offer | PartialOffer, currency: str = "USD") -> dict[s
 
 
 def _partial_block(facts: PartialType) -> dict[str, Any]:
-    """What is known of a type of which something is missing."""
+    """Return the known facts of a type of which others are missing."""
     gpu = {"name": facts.gpu_name, "count": facts.gpu_count, "memory_mib": facts.gpu_memory_mib}
     return {
         "instance_type": facts.name,
@@ -59,7 +59,7 @@ def _partial_block(facts: PartialType) -> dict[str, Any]:
 
 
 def type_document(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
-    """All that is known of a type, without its prices."""
+    """Return all facts about a type except its prices."""
     facts, closures = known.partial_type(name, cloud), known.order_restrictions(name, cloud)
     orderable = {"not_orderable": not_orderable(closures), "regions": list(known.regions_of(name, cloud))}
     if facts.missing:
@@ -95,7 +95,7 @@ def type_document(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
 
 
 def not_orderable(closures: Sequence[NotOrderable]) -> dict[str, dict[str, Any]]:
-    """By market and region ("any": all) why a type cannot be ordered, since when, by which source."""
+    """Return why a type cannot be ordered, since when and by which source, by market and region ("any")."""
     return {
         f"{closure.market or 'any'} {closure.region}".strip(): {
             "status": closure.status,
@@ -108,26 +108,26 @@ def not_orderable(closures: Sequence[NotOrderable]) -> dict[str, dict[str, Any]]
 
 
 def assumed_block(fact: AssumedFact) -> dict[str, Any]:
-    """A fact that no seller tells: its range in 9 of 10 cases, the reason, and if the user set it."""
+    """Return an assumed fact: its range in 9 of 10 cases, the reason, and whether the user set it."""
     return fields(fact, "value low high why") | {"imported": fact.imported}
 
 
 def assumed_text(assumed: dict[str, Any]) -> str:
-    """'2 (1 to 2): most clouds sell hardware threads'; what is no figure has its reason alone."""
+    """'2 (1 to 2): most clouds sell hardware threads'; a fact that is no number has only the reason."""
     value, low, high = (f"{assumed[end]:,.10g}" for end in ("value", "low", "high"))
     sure = f"{value}: " if assumed["imported"] else ""
     return (sure if low == high else f"{value} ({low} to {high}): ") + str(assumed["why"])
 
 
 def _machine(instance: InstanceType) -> dict[str, Any]:
-    """Its processor, its disks and its networks."""
+    """Return an instance type's processor, disks and networks."""
     threaded = instance.vcpus > instance.physical_cores
     sustained, burst = instance.ebs_baseline_mib_per_second, instance.ebs_burst_mib_per_second
     return {
         "cpu": {
             **fields(instance.cpu, "model architecture single_thread_score"),
             "score_basis": instance.cpu_score_basis or None,
-            # 0 where a vCPU is a core; null where nobody measured what the second threads add.
+            # 0 if a vCPU is a whole core; null if nobody measured what second threads add.
             "second_thread_yield": instance.cpu.second_thread_yield or (None if threaded else 0.0),
         },
         "network_disks": {
@@ -142,6 +142,6 @@ def _machine(instance: InstanceType) -> dict[str, Any]:
             "read_iops": instance.instance_store_read_iops,
         },
         "host_to_gpu_gb_per_second": instance.host_to_gpu_gb_per_second,
-        # To other instances; null where nobody tells how fast.
+        # The network to other instances; null if its speed is not published.
         "network": instance.network and fields(instance.network, "gbit_per_second cards source"),
     }

@@ -36,7 +36,7 @@ _MIB_A_GIB = 1024.0
 
 
 _PRICE_HEIGHT = 250.0
-# Shape, face, edge and size of the marks of a spec, by what it is.
+# Shape, face, edge and size of a spec's mark, by kind of spec.
 _MARKS = {
     "pick": ("D", VERMILION, "#000000", 8.0),
     "front": ("s", BLUE, BLUE, 5.5),
@@ -47,7 +47,7 @@ _MARKS = {
 def price_picture(
     section: Record, t: Texts, width: float = WIDTH, href: Callable[[Record], str] = no_link
 ) -> Chart:
-    """Price against throughput: every spec with its interval, the target, the front, the pick."""
+    """Draw price against throughput: every spec with its interval, the target, the front and the pick."""
     rows, target = section["price_throughput"], section["answer"]["target_throughput"]
     rates = [rate for row in rows for rate in (row["lower"], row["upper"])]
     near = within_reach(target, rates)
@@ -88,13 +88,13 @@ def price_picture(
 def _panel(
     width: float, height: float, xs: Sequence[float], ys: Sequence[float], *, from_zero: bool = False
 ) -> Panel:
-    """A sheet with room for values of both axes, and for what they are called."""
+    """Return a panel with room for the values and the names of both axes."""
     scales = scale_of(xs, 44, width - 20), scale_of(ys, 46, height - 32, from_zero=from_zero)
     return Panel(Paper(width, height), *scales)
 
 
 def _front_steps(panel: Panel, front: Sequence[Record]) -> list[Box]:
-    """Steps: a price buys the most of what costs no more. Where they are drawn."""
+    """Draw each price's highest lower bound as steps, and return the boxes that the steps occupy."""
     steps: list[tuple[float, float]] = []
     for row in sorted(front, key=lambda row: (row["total_usd_per_hour"], row["median"])):
         if steps:
@@ -107,7 +107,7 @@ def _front_steps(panel: Panel, front: Sequence[Record]) -> list[Box]:
 
 
 def _dot_names(panel: Panel, rows: Sequence[Record], drawn: list[Box]) -> None:
-    """The pick, and what of the front has room for its name beside it, on no mark, bar or line."""
+    """Name the pick and, if there is room, specs on the front. No name covers a mark, bar or line."""
     for row in rows:
         x = panel.x.position(row["total_usd_per_hour"])
         half = _MARKS["pick" if row["chosen"] else "other"][3] / 2
@@ -127,7 +127,7 @@ def _key(paper: Paper, entries: Iterable[tuple[str, str, str, str]], x: float) -
 
 
 def _price_alt(rows: Sequence[Record], target: float | None, t: Texts) -> str:
-    """The pick, the cheapest spec and the end of the front; how many there are."""
+    """Describe the chart: the pick, the cheapest spec, the end of the front, and the number of specs."""
     chosen = [t("price.alt_chosen", one=_spec_text(row, t)) for row in rows if row["chosen"]]
     aims = [t("price.alt_target", rate=format_target(target))] if target else []
     front = [row for row in rows if row["on_front"]] or rows
@@ -160,7 +160,7 @@ _STAGE_ROW, _STAGE_LEFT, _STAGE_RIGHT = 22.0, 120.0, 150.0
 
 
 def stages_picture(block: Record, t: Texts, *, on_cpu: bool = False) -> Chart:
-    """A bar a stage, full at all of it; the one that binds is darker and told in bold."""
+    """Draw a bar for each stage, full at 100 % use. The bottleneck has a darker bar and bold text."""
     height = _STAGE_ROW * len(block["stages"]) + 8
     paper, room = Paper(WIDTH, height), WIDTH - _STAGE_LEFT - _STAGE_RIGHT
     alts = []
@@ -182,7 +182,7 @@ _MEMORY_HEIGHT = 170.0
 
 
 def memory_picture(block: Record, t: Texts) -> Chart:
-    """A dot a batch, a cross where it does not fit; a dashed line is what there is."""
+    """Draw a dot for each batch size, or a cross if it does not fit; a dashed line is the GPU's memory."""
     has = block["has_mib"] / _MIB_A_GIB
     batches = sorted(block["batches"], key=lambda batch: batch["batch_size"])
     places = [(batch["batch_size"], batch["needed_mib"] / _MIB_A_GIB) for batch in batches]
@@ -210,9 +210,9 @@ def memory_picture(block: Record, t: Texts) -> Chart:
 
 _CURVES_HEIGHT = 196.0
 _LEFT, _GAP, _BOTTOM, _TOP = 40.0, 16.0, 48.0, 24.0
-# Shape and face of what was measured beside a curve.
+# Shape and face of the marks for measurements beside a curve.
 SHAPES = {"measured": ("o", INK), "emulated": ("o", "#ffffff"), "published": ("^", "#ffffff")}
-# Resources that curves vary: where their amount stands in a point and in a measurement, its unit.
+# For each varied resource: the field of its amount in a point, the field in a measurement, and the unit.
 _VARIED = {
     "vcpus": ("vcpus", "vcpus", 1.0),
     "memory": ("memory_mib", "memory_mib", _MIB_A_GIB),
@@ -221,7 +221,7 @@ _VARIED = {
 
 
 def how_known(measured: Record) -> str:
-    """'measured', 'published', or 'emulated': all of it real but the GPU."""
+    """Return 'measured', 'published', or 'emulated' (measured, but with an emulated GPU)."""
     emulated = Accelerator.parse(measured["accelerator"]).is_emulated
     return "emulated" if emulated else str(measured["provenance"])
 
@@ -229,7 +229,7 @@ def how_known(measured: Record) -> str:
 def curves_picture(
     section: Record, t: Texts, width: float = WIDTH, href: Callable[[Record], str] = no_link
 ) -> Chart:
-    """Throughput over vCPUs, RAM and disk, side by side on one scale, with what was measured."""
+    """Draw throughput over vCPUs, RAM and disk, side by side on one scale, with the measurements."""
     paths = {name: path for name in _VARIED if (path := _path(section, name))}
     beside = {name: _beside(section, name) for name in paths}
     rates = [point["upper"] for path in paths.values() for _, point in path]
@@ -265,7 +265,7 @@ def curves_picture(
 
 
 def _path(section: Record, name: str) -> list[tuple[float, Record]]:
-    """The points of a curve by their amount, rising."""
+    """Return the points of a curve, sorted by amount."""
     field, _, unit = _VARIED[name]
     curve = section["curves"].get(name) or {"points": ()}
     points = [point for point in curve["points"] if point[field] is not None]
@@ -273,7 +273,7 @@ def _path(section: Record, name: str) -> list[tuple[float, Record]]:
 
 
 def _beside(section: Record, name: str) -> list[tuple[float, float, str]]:
-    """Amount, rate and kind of the measurements that differ in nothing else."""
+    """Return amount, rate and kind of the measurements that differ from the spec only in this resource."""
     _, field, unit = _VARIED[name]
     ids = set(section["curves"][name]["measured"])
     return [
@@ -290,7 +290,7 @@ def _draw(
     beside: Sequence[tuple[float, float, str]],
     spec: Record,
 ) -> None:
-    """Draws a curve; a resource that is sold in few sizes gets dots with bars, no line."""
+    """Draw a curve; disks, which come in a few rates only, get dots with bars instead of a line."""
     if name == "disk":
         panel.intervals([(x, point["lower"], point["upper"]) for x, point in path], LIGHT_BLUE)
         dots = panel.places([(x, point["median"]) for x, point in path])
@@ -308,7 +308,7 @@ def _draw(
 
 
 def _curve_alt(name: str, path: Sequence[tuple[float, Record]], rates: Sequence[float], t: Texts) -> str:
-    """A curve's points, at most seven of them with both ends, and the span of what is measured."""
+    """Describe a curve: at most about seven of its points with both ends, and the range of measured rates."""
     step = max(1, -(-len(path) // 6))
     some = {f"{x:,.4g}": point["median"] for x, point in [*path[::step], *path[-1:]]}
     texts = [t("curves.alt_point", rate=format_rate(rate), x=x) for x, rate in some.items()]
@@ -328,8 +328,8 @@ def front_picture(
     width: float = WIDTH,
     href: Callable[[Record], str] = no_link,
 ) -> Chart:
-    """Time per output token over output tokens a second, one mark for each point of the front; a
-    point that breaks a limit is hollow, the recommended one red."""
+    """Draw time per output token over output tokens per second, with a mark for each point of the front. A
+    point that breaks a limit is hollow, and the recommended one is red."""
     points = [_point(record) for record in front]
     mine = _point(chosen["serving"]["rates"])
     panel = _panel(width, _FRONT_HEIGHT, *zip(*points, mine, strict=True))
@@ -358,5 +358,5 @@ def front_picture(
 
 
 def _point(rates: Record) -> tuple[float, float]:
-    """Output tokens a second, and milliseconds per output token, in the median."""
+    """Return the median output tokens per second and milliseconds per output token."""
     return (rates["output_tokens_per_second"]["median"], 1000 * rates["tpot_seconds"]["median"])

@@ -1,7 +1,7 @@
 """`advisor.report-diff/1`: what changed between two saved reports or recommendations.
 
-Both are read as flat maps (a price, an interval, a reason by the spec or type that it is of), whose keys and
-values are compared."""
+Both documents are read as flat maps (a price, an interval or a reason for each spec or type), whose keys and
+values are then compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from advisor.render.records import BOUNDS
 SCHEMA = "advisor.report-diff/1"
 RECOMMENDATION, REPORT = "advisor.recommendation/1", "advisor.report/1"
 COMPARED = (REPORT, RECOMMENDATION)
-# Sums of the same prices in another order differ in the last digits.
+# Summing the same prices in another order changes the last digits.
 _SAME = 1e-9
 
 Document = Mapping[str, Any]
@@ -24,7 +24,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Key(NamedTuple):
-    """The offer and the disk order: what is the same thing to buy on both days."""
+    """What identifies the same purchase on both days: the offer and the disk order."""
 
     cloud: str
     region: str
@@ -35,7 +35,7 @@ class Key(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """One workload of a document. `section` has what a report tells beyond its recommendation."""
+    """One workload of a document. `section` holds what a report has beyond its recommendation."""
 
     name: str
     recommendation: Document
@@ -43,45 +43,45 @@ class Workload(NamedTuple):
 
     @property
     def pick(self) -> Document | None:
-        """The recommended spec; None where nothing meets the target."""
+        """The recommended spec, or None if nothing meets the target."""
         spec: Document | None = self.recommendation["recommendation"]
         return spec
 
     @property
     def about(self) -> tuple[str, str]:
-        """Its task and model: what is compared under two names."""
+        """The task and model; they pair workloads whose names differ."""
         request = self.recommendation["request"]
         return request["task"], request["model"]
 
     @property
     def usd_per_hour(self) -> float | None:
-        """The price of the pick, all in."""
+        """The total price of the pick per hour, in dollars."""
         return self.pick["price"]["total_usd_per_hour"] if self.pick else None
 
     @property
     def month_usd(self) -> float | None:
-        """USD a month of what is kept running, or run as often as a plan says."""
+        """Dollars per month of a workload that is kept running, or that runs as often as its plan says."""
         run, often, usd = run_usd(self.pick), self.section.get("runs_per_month"), self.usd_per_hour
         return usd and per_month(usd) if run is None else often and run * often
 
     @property
     def kept_usd_per_hour(self) -> float | None:
-        """USD an hour of what is kept running; None for a run that ends."""
+        """Dollars per hour of a workload that is kept running; None for a run that ends."""
         return self.usd_per_hour if run_usd(self.pick) is None else None
 
     def ranked(self) -> dict[Key, int]:
-        """The places of the recommended spec and its alternatives, from 1 on."""
+        """The ranks of the recommended spec and its alternatives, from 1 on."""
         specs = [spec for spec in (self.pick, *self.recommendation["alternatives"]) if spec]
         return {key_of(spec): rank for rank, spec in enumerate(specs, start=1)}
 
     def named(self) -> Sequence[Document]:
-        """Every spec that is told whole: the ranked ones, and the nearest where none is."""
+        """Every spec with all its details: the ranked ones, or the nearest one if there are none."""
         answer = self.recommendation
         return [spec for spec in (self.pick, *answer["alternatives"], answer["nearest"]) if spec]
 
     def prices(self) -> dict[Key, float]:
-        """USD an hour, all in, of everything whose price is told: ranked specs, drawn ones, and the
-        recommended one on other markets and in other regions."""
+        """The total dollars per hour of every spec whose price the document has: ranked and charted specs,
+        and the recommended one on other markets and in other regions."""
         usd_by_key: dict[Key, float] = {}
         if self.pick:
             key = key_of(self.pick)
@@ -95,7 +95,7 @@ class Workload(NamedTuple):
         return usd_by_key | {key_of(spec): spec["price"]["total_usd_per_hour"] for spec in self.named()}
 
     def rates(self) -> dict[Key, Document]:
-        """Lower bound, median and upper bound (samples/s) and the batch size of every spec."""
+        """Lower bound, median and upper bound (samples/s), and the batch size, of every spec."""
         named = {
             key_of(spec): spec["predicted"]["throughput"] | {"batch_size": spec.get("batch_size")}
             for spec in self.named()
@@ -103,17 +103,17 @@ class Workload(NamedTuple):
         return {key_of(row): row for row in self.section.get("price_throughput") or ()} | named
 
     def rejections(self) -> dict[str, Document]:
-        """Why each type was passed over, by its name."""
+        """Why each type was rejected, keyed by its name."""
         return {row["instance_type"]: row for row in self.recommendation["rejected"]}
 
     def not_named(self) -> int:
-        """The number of rejected types that the document does not name: it may name the nearest alone."""
+        """The number of rejected types that the document does not name: it may name only the nearest."""
         answer = self.recommendation
         return max(0, int(answer["catalog"]["offers_rejected"]) - len(answer["rejected"]))
 
 
 def workloads_of(document: Document) -> dict[str, Workload]:
-    """The workloads of a document of `COMPARED`, by name; one of the same name gets a number."""
+    """Return the workloads of a document in `COMPARED`, keyed by name; a repeated name gets a number."""
     if document["schema"] == REPORT:
         sections = document["workloads"]
         workloads = [Workload(str(row["name"]), row["recommendation"], row) for row in sections]
@@ -130,7 +130,7 @@ def workloads_of(document: Document) -> dict[str, Workload]:
 
 
 def key_of(spec: Document) -> Key:
-    """The key of a candidate, or of a row of `price_throughput`."""
+    """Return the key of a candidate, or of a row of `price_throughput`."""
     disk = spec["disk"]
     return Key(
         cloud=spec["cloud"],
@@ -143,51 +143,51 @@ def key_of(spec: Document) -> Key:
 
 
 def spec_document(key: Key) -> dict[str, Any]:
-    """A key as the document tells it."""
+    """Return a key as the fields of a document."""
     return {("count" if name == "machines" else name): value for name, value in key._asdict().items()}
 
 
 def differ(old: float | None, new: float | None) -> bool:
-    """Whether two numbers are not the same one, but for rounding."""
+    """Return whether two numbers differ by more than rounding, or only one of them is known."""
     if old is None or new is None:
         return old is not new
     return not math.isclose(old, new, rel_tol=_SAME, abs_tol=1e-12)
 
 
 def percent(old: float | None, new: float | None) -> float | None:
-    """12.5 for an eighth more; None where there is nothing to divide by."""
+    """Return the change in percent (12.5 for an eighth more), or None if it cannot be computed."""
     return 100 * (new / old - 1) if old and new is not None else None
 
 
 def change(old: float | None, new: float | None) -> dict[str, Any]:
-    """A number on both days."""
+    """Return a number on both days and its change in percent."""
     return {"old": old, "new": new, "percent": percent(old, new) if differ(old, new) else 0.0}
 
 
 def _changed_numbers(
     old: Mapping[K, float], new: Mapping[K, float], named: Callable[[K], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Numbers that both have under the same key and that differ; the largest change first."""
+    """Return the numbers that differ under keys that both have, the largest change first."""
     keys = [key for key in old if key in new and differ(old[key], new[key])]
     rows = [{**named(key), **change(old[key], new[key])} for key in keys]
     return sorted(rows, key=lambda row: (-abs(row["percent"] or math.inf), str(row)))
 
 
 def _came_and_went(old: Mapping[K, Any], new: Mapping[K, Any]) -> dict[str, list[K]]:
-    """The keys that only the new one has, and those that only the old one has, in their order."""
+    """Return the keys found only in `new` (came) and only in `old` (went), in their order."""
     return {"came": [key for key in new if key not in old], "went": [key for key in old if key not in new]}
 
 
 def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
-    """The whole of it as JSON-ready values; the documents are of `COMPARED`, read from these `files`.
+    """Return the difference of two documents in `COMPARED`, read from these `files`, as JSON-ready values.
 
-    Workloads are the same as `_paired` says, in the order of the new document. Raises `KeyError` or
-    `TypeError` for documents that lack what their schema demands."""
+    `_paired` pairs the workloads, in the order of the new document. Raises `KeyError` or `TypeError` for
+    documents that lack what their schema demands."""
     before, after = workloads_of(old), workloads_of(new)
     pairs = _paired(before, after)
     rows = [_workload_change(name, was, now) for name, was, now in pairs]
     stands_on = _stands_on(*(_context(document, pairs, side) for side, document in enumerate((old, new))))
-    # Of the workloads that both have a pick for: one that came or went makes nothing dearer.
+    # Count only workloads with a pick on both sides: a new or removed one makes nothing dearer.
     both = [(was, now) for _, was, now in pairs if was and now and was.pick and now.pick]
     hourly = _sums(both, lambda workload: workload.kept_usd_per_hour)
     monthly = hourly and hourly | {name: per_month(hourly[name]) for name in ("old", "new")}
@@ -216,7 +216,7 @@ UsdOf = Callable[[Workload], float | None]
 
 
 def _sums(both: Sequence[tuple[Workload, Workload]], usd_of: UsdOf) -> dict[str, Any] | None:
-    """Dollars on both days of the workloads that cost such dollars on both; None where none does."""
+    """Return the sums, on both days, over workloads that have such a cost on both; None if none has."""
     usd = [(usd_of(was), usd_of(now)) for was, now in both]
     old, new = ([pair[day] or 0.0 for pair in usd if None not in pair] for day in (0, 1))
     return change(sum(old), sum(new)) if old else None
@@ -226,8 +226,8 @@ Pair = tuple[str, Workload | None, Workload | None]
 
 
 def _paired(old: Mapping[str, Workload], new: Mapping[str, Workload]) -> list[Pair]:
-    """Workloads of the same name; of other names those about the same task and model, and the only ones;
-    then those of one side alone."""
+    """Pair workloads of the same name, then those of other names if task and model match or each side has
+    just one. Unpaired ones come last."""
     left, pairs = dict(old), list[Pair]()
     alone = len(old) == len(new) == 1
     for name, now in new.items():
@@ -247,8 +247,8 @@ def _whole(old: Mapping[str, Workload], new: Mapping[str, Workload], usd_of: Usd
 
 
 def _lacks(pairs: Sequence[Pair], side: int) -> Iterator[dict[str, Any]]:
-    """The workloads that the month of the other side counts and that of this `side` (0: old) does not, what
-    they cost there in dollars, and why."""
+    """Yield the workloads that the other side's monthly sum includes and that of this `side` (0: old) does
+    not, with their monthly dollars there and the reason."""
     for name, *both in pairs:
         here, there = both[side], both[1 - side]
         if there and there.month_usd is not None and (here is None or here.month_usd is None):
@@ -257,8 +257,8 @@ def _lacks(pairs: Sequence[Pair], side: int) -> Iterator[dict[str, Any]]:
 
 
 def _stands_on(before: Document, after: Document) -> dict[str, Any]:
-    """Catalogue, performance model, measurements and program: which of them are others now, by the
-    facts that both tell: a recommendation tells fewer than a report."""
+    """Return whether the catalogue, performance model, measurements or program changed. Only facts in both
+    documents are compared; a recommendation has fewer than a report."""
     facts = {}
     for name, was in before.items():
         now = after[name]
@@ -269,8 +269,8 @@ def _stands_on(before: Document, after: Document) -> dict[str, Any]:
 
 
 def _context(document: Document, pairs: Sequence[Pair], side: int) -> dict[str, dict[str, Any]]:
-    """What the workloads of both documents stand on in one of them, the first or second `side` of a pair; a
-    recommendation tells fewer of these facts, and the rest is null."""
+    """Return the catalogue, models, measurements and program behind one document, the first or second `side`
+    of each pair. Facts that a recommendation lacks are null."""
     facts = document.get("reproducibility", document)
     both = [(was, now)[side].recommendation for _, was, now in pairs if was and now]
     language = [answer["performance_model"]["id"] for answer in both if is_language(answer)]
@@ -288,8 +288,8 @@ def _context(document: Document, pairs: Sequence[Pair], side: int) -> dict[str, 
 
 
 def _workload_change(name: str, old: Workload | None, new: Workload | None) -> dict[str, Any]:
-    """The change of a workload that both have: its pick, prices, predictions, alternatives, rejections,
-    measurements, warnings. Of a new or removed one only that."""
+    """Return the changes of a workload that both have: its pick, prices, predictions, alternatives,
+    rejections, measurements and warnings. A new or removed workload has only its status, spec and cost."""
     if old is None or new is None:
         workload = new or old
         assert workload is not None
@@ -301,13 +301,13 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
             "run_usd": run_usd(workload.pick),
         }
     asked = _asked_differently(old, new)
-    # A recommendation alone does not tell how often it runs.
+    # A recommendation alone does not say how often the workload runs.
     tells = bool(old.section and new.section)
     often = [each.section.get("runs_per_month") if tells else None for each in (old, new)]
     before, after = (key_of(side.pick) if side.pick else None for side in (old, new))
     rows: dict[str, Any] = {
         "request": asked,
-        # Reasons are facts that the documents hold, never a guess of which of several decided.
+        # Reasons are facts found in the documents; no guess is made which of several was decisive.
         "pick": {
             "changed": before != after,
             "old": _pick_block(old.pick),
@@ -325,7 +325,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
         "warnings": _texts(old, new, "warnings"),
         "assumptions": _texts(old, new, "assumptions"),
     }
-    # Warnings and assumptions are no change by themselves: some name an age, another one each day.
+    # Warnings and assumptions do not count as changes: some state an age, which differs each day.
     lists = [asked, rows["runs_per_month"], rows["prices"], rows["predictions"]]
     for group in ("alternatives", "rejected", "measured"):
         lists += [part for key, part in rows[group].items() if key != "not_named"]
@@ -336,7 +336,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
 
 
 def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> list[dict[str, Any]]:
-    """Specs whose interval is another one, by the change of their median (samples per second)."""
+    """Return the specs whose interval (samples/s) changed, the largest change of the median first."""
     rows = [
         {
             **spec_document(key),
@@ -353,7 +353,7 @@ def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> li
 
 
 def _alternatives(old: Mapping[Key, int], new: Mapping[Key, int]) -> dict[str, Any]:
-    """Alternatives that came onto the list, left it, or changed their place (1: recommended)."""
+    """Return alternatives that came onto the list, left it, or changed rank (1: recommended)."""
     keys = _came_and_went(old, new)
     moved = [key for key in new if key in old and old[key] != new[key]]
     return {
@@ -367,7 +367,7 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
     before, after = ({name: row["reason"] for name, row in side.rejections().items()} for side in (old, new))
     names = _came_and_went(before, after)
     both = [name for name in after if name in before and before[name] != after[name]]
-    # A document may name the nearest rejected types alone: what it leaves out may be rejected too.
+    # A document may name only the nearest rejected types, so a type that it omits may be rejected too.
     came, went = [] if old.not_named() else names["came"], [] if new.not_named() else names["went"]
     return {
         "came": [{"instance_type": name, "reason": after[name]} for name in came],
@@ -378,7 +378,7 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
 
 
 def _measured(old: Document, new: Document) -> dict[str, Any]:
-    """Measured samples per second of this network and task, by trial."""
+    """Return how the measured samples per second of this network and task changed, by trial."""
     if not (old.get("complete") and new.get("complete")):
         return {"came": [], "went": [], "changed": []}
     before, after = (
@@ -394,7 +394,7 @@ def _texts(old: Workload, new: Workload, name: str) -> dict[str, Any]:
 
 
 def _asked_differently(old: Workload, new: Workload) -> list[dict[str, Any]]:
-    """The fields of the question that have another value now."""
+    """Return the fields of the question whose values differ."""
     before, after = old.recommendation["request"], new.recommendation["request"]
     return [
         {"field": name, "old": before.get(name), "new": after.get(name)}
@@ -420,8 +420,8 @@ def _pick_block(pick: Document | None) -> dict[str, Any] | None:
 
 
 def _reasons(old: Workload, new: Workload, before: Key | None, after: Key | None) -> Iterator[dict[str, Any]]:
-    """The question, where it is another one: nothing else that changed is a reason then. Else what became of
-    the old pick, and the prices of both."""
+    """Yield why the pick changed. If the question differs, that is the only reason given. Otherwise the
+    reasons are what became of the old pick, and the prices of both picks."""
     fields = _asked_differently(old, new)
     if fields:
         yield {"kind": "request", "fields": [field["field"] for field in fields]}

@@ -1,4 +1,4 @@
-"""Changes between two answers in words: a paragraph a workload, as plain text or Markdown."""
+"""Writes the changes between two answers in words, as plain text or Markdown, a paragraph per workload."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from advisor.units import format_counted, format_rate, format_usd, short_usd
 
 Document = Mapping[str, Any]
 
-# A list of some hundred prices is read by programs; people get the largest changes.
+# Programs read all of some hundred price changes; people get the largest.
 _MOST = 5
 _AN_HOUR, _A_MONTH = " an hour", " a month"
-# Kinds of prices that nobody lists.
+# Kinds of prices that come from no price list.
 _SEEN = (OBSERVED, ESTIMATED)
 
 
 def difference_text(document: Document) -> str:
-    """For a terminal and the body of a mail."""
+    """Return the changes for a terminal or the body of a mail."""
     page = _page(document)
     lines, indent = [page.title], ""
     for block in page.blocks:
@@ -43,7 +43,7 @@ def difference_text(document: Document) -> str:
 
 
 def difference_markdown(document: Document) -> str:
-    """For a pull request or a chat."""
+    """Return the changes for a pull request or a chat."""
     return page_markdown(_page(document))
 
 
@@ -68,8 +68,8 @@ def _page(document: Document) -> Page:
 
 
 def headline(document: Document) -> str:
-    """'What changed from 2026-10-21 to 2026-11-21: 2 of 3 workloads, 1 with another pick'; of one day by
-    their files."""
+    """'What changed from 2026-10-21 to 2026-11-21: 2 of 3 workloads, 1 with another pick'; two documents of
+    the same day are named by their files."""
     old, new = document["old"], document["new"]
     one_day = old["as_of"] == new["as_of"] and old.get("file") and new.get("file")
     ends = [one_line(each["file"]) if one_day else each["as_of"] for each in (old, new)]
@@ -83,9 +83,9 @@ def headline(document: Document) -> str:
     return f"What changed {days}: {what}, {picks} with another pick"
 
 
-# Why a month does not count a workload that the other one counts.
+# Why one document's monthly sum omits a workload that the other's includes.
 _WHY = {"not_asked": "not asked for", "not_planned": "no runs per month", "nothing_fits": "nothing fits"}
-# What answers stand on: its name for people, and the fact that tells one from another.
+# What answers are based on: its name for people, and the fact that identifies its version.
 _STANDS_ON = {
     "catalog": ("the catalogue", "as_of"),
     "performance_model": ("the performance model", "id"),
@@ -103,7 +103,7 @@ def _notes(document: Document) -> Iterator[str]:
         for usd, of in ((totals["month_usd"], _A_MONTH), (totals["run_usd"], ""), (everything, _A_MONTH))
     )
     lacks = {day: rows for day, rows in totals["all_month_lacks"].items() if rows}
-    # Unlike sums have no share of each other.
+    # Sums over different workloads get no percentage.
     ends = " -> ".join(short_usd(everything[day]) for day in ("old", "new")) if whole else ""
     costs = [f"In all {f'{ends}{_A_MONTH}' if lacks else whole}"] if several and whole else []
     for day, rows in lacks.items() if costs else ():
@@ -118,7 +118,7 @@ def _notes(document: Document) -> Iterator[str]:
         yield f"{'; '.join(costs)}{doubt}"
     asked = any(row.get("request", True) for row in document["workloads"])
     for name, change in document["stands_on"].items():
-        # Other questions draw other rows of the same measurements.
+        # Different questions select different rows of the same measurements.
         drawn = asked and name == "measurements"
         digests = {change[day].get("bundled_sha256") for day in ("old", "new")}
         if not change["changed"] or (drawn and len(digests) == 1):
@@ -155,7 +155,7 @@ def _pick_text(workload: Document) -> str:
 
 
 def _paid(workload: Document) -> str:
-    """'$0.543 -> $0.521 an hour (-4.1 %), $396.39 -> $380.33 a month'; the day of an unlisted price."""
+    """'$0.543 -> $0.521 an hour (-4.1 %), $396.39 -> $380.33 a month'; an unlisted price has its date."""
     cost, run, new = workload["cost"], workload.get("run_usd"), workload["pick"]["new"]
     paid = cost_text(run, " for the run") if run else cost_text(cost, _AN_HOUR)
     if not run:
@@ -168,7 +168,7 @@ def _paid(workload: Document) -> str:
 
 
 def _changes(workload: Document) -> Iterator[str]:
-    """What else changed. Another question changes all of its lists: only the JSON has them then."""
+    """Yield the other changes. If the question changed, every list did too; only the JSON has them then."""
     if not workload["pick"]["changed"] and workload["request"]:
         yield f"the question: {_asked(workload)}"
     if often := workload["runs_per_month"]:
@@ -179,7 +179,7 @@ def _changes(workload: Document) -> Iterator[str]:
     if workload["request"]:
         return
     unit = workload.get("unit") or "samples/s"
-    # Rates of two batch sizes say nothing about each other.
+    # Predicted rates are only comparable at the same batch size.
     alike = [row for row in workload["predictions"] if row["new_batch_size"] == row["old_batch_size"]]
     yield from _first([_rate_text(row, unit) for row in alike], "prediction")
     ranked = workload["alternatives"]
@@ -189,7 +189,7 @@ def _changes(workload: Document) -> Iterator[str]:
 
 
 def _sure_text(pick: Document) -> str | None:
-    """'76 % -> 56 % sure to reach the target': where the chance is told otherwise now."""
+    """'76 % -> 56 % sure to meet target and limits', or None if the printed chance is the same."""
     sides = [pick[day] for day in ("old", "new") if pick[day] and pick[day]["probability"] is not None]
     chances = dict.fromkeys(percent(modest(side["probability"])) for side in sides)
     return f"{' -> '.join(chances)} sure to meet target and limits" if len(chances) > 1 else None
@@ -229,8 +229,8 @@ def _interval(median: float, bounds: Document) -> str:
 
 
 def because(workload: Document) -> list[str]:
-    """The clauses behind "because": the question where it changed, else what became of the picks; empty where
-    the documents do not tell."""
+    """Return the clauses after "because": the changed question, or else what became of the picks. The list is
+    empty if the documents hold no reason."""
     clauses = [clause for reason in workload["pick"]["reasons"] for clause in _clauses(reason, workload)]
     return list(dict.fromkeys(clauses))
 
@@ -253,7 +253,7 @@ def _clauses(reason: Document, workload: Document) -> Iterator[str]:
 
 
 def _asked(workload: Document) -> str:
-    """'--market spot (was on-demand)': what is asked for otherwise."""
+    """'--market spot (was on-demand)': the changed fields of the question."""
     rows = workload["request"]
     return ", ".join(
         f"{_option(row['field'])} {_value(row['new'])} (was {_value(row['old'])})" for row in rows
@@ -266,7 +266,7 @@ def with_disk(spec: Document) -> str:
 
 
 def _option(field: str) -> str:
-    """'--max-price': the option that asks for a field of a request."""
+    """Return the option that sets a field of a request: '--max-price'."""
     known = (kind.declared.get(field) for kind in (NetworkQuestion, ServingQuestion, TuningQuestion))
     return next((each.option for each in known if each), option_name(field))
 
@@ -280,7 +280,7 @@ def _value(value: Any) -> str:
 
 
 def cost_text(change: Document, of: str) -> str:
-    """'$0.543 -> $0.521 an hour (-4.1 %)', or the one price where nothing changed; a month's in cents."""
+    """'$0.543 -> $0.521 an hour (-4.1 %)', or one price if nothing changed; monthly costs have cents."""
     write, percent = format_usd if of == _AN_HOUR else short_usd, change["percent"]
     if not percent:
         return f"{write(change['new'])}{of}"

@@ -1,4 +1,4 @@
-"""The versioned JSON document of a recommendation; every other format derives from it."""
+"""Builds the versioned JSON document of a recommendation, from which every other format derives."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ SCHEMA = "advisor.recommendation/1"
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The sources of an answer: the performance model and the catalogue. `error_percent` is None where
-    one number says nothing (docs/internals/language.md); `anchors` counts the user's own measurements of
-    endpoints."""
+    """The performance model and the catalogue behind an answer. `error_percent` is None if no single number
+    is meaningful (docs/internals/language.md). `anchors` counts the user's own measurements of endpoints."""
 
     model_id: str
     trained_on: str
@@ -44,11 +43,11 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     anchors: int = 0
 
     def performance_model(self) -> dict[str, Any]:
-        """The document's `performance_model` block."""
+        """Return the document's `performance_model` block."""
         return {"id": self.model_id, "trained_on": self.trained_on, "error_percent": self.error_percent}
 
     def catalog(self) -> dict[str, Any]:
-        """The document's `catalog` block."""
+        """Return the document's `catalog` block."""
         return {"as_of": self.catalog_as_of, "sources": list(self.catalog_sources)}
 
 
@@ -59,9 +58,9 @@ def recommendation_document(
     *,
     every_rejected: bool = False,
 ) -> dict[str, Any]:
-    """The whole answer about a network; see `plain` for what JSON can hold.
+    """Return the whole answer about a network. Its sentences are messages; `plain` makes it JSON-ready.
 
-    `explanation` is of the recommended spec, or of the nearest where nothing meets the target."""
+    `explanation` is about the recommended spec, or about the nearest one if nothing meets the target."""
     sentence, every = {"asked": asked_of(answer.request)}, every_rejected
     return shared_document(answer, sources, candidate_block, every_rejected=every, **sentence) | {
         "others": others_text(answer.request, len(answer.ranked)),
@@ -93,12 +92,12 @@ def shared_document(
     every_rejected: bool,
     **sentence: Message,
 ) -> dict[str, Any]:
-    """The part that every recommendation's document has, its specs as `block_of` writes them. `rejected`
-    names the nearest types (`Judged.nearest_rejected`), or every one."""
+    """Return what the documents of all recommendations share; `block_of` writes each spec. `rejected` names
+    the nearest types (`Judged.nearest_rejected`), or all if `every_rejected`."""
     most = None if every_rejected else NEAREST_REJECTED
     others = list(answer.ranked[1:])
     if answer.safe not in (None, *answer.ranked) and answer.request.max_results > 1:
-        # What needs no trial is among the alternatives, whatever it costs.
+        # The safe spec, which needs no trial, is always among the alternatives.
         others = [*others[: max(0, answer.request.max_results - 2)], answer.safe]
     codes = {getattr(warning, "code", None) for warning in answer.warnings}
     return {
@@ -125,7 +124,7 @@ def shared_document(
         "price_call": price_doubt_block(answer),
         "live": None,
         "relax": [],
-        # The code of the warning that what to relax was not searched to its end.
+        # The code of the warning that the search for what to relax stopped early.
         "relax_stopped": RELAXING_STOPPED if RELAXING_STOPPED in codes else None,
         "pareto": [],
         "other_settings": [],
@@ -136,17 +135,17 @@ def shared_document(
 
 
 def is_language(document: Mapping[str, Any]) -> bool:
-    """Whether a recommendation's document is about a language model."""
+    """Return whether a recommendation's document is about a language model."""
     return document["schema"] == SCHEMA and document["request"]["task"] in set(LanguageTask)
 
 
 def plain(value: Any) -> Any:
-    """A document, or a part of one, with every `Message` as its English text: what JSON and YAML can hold."""
+    """Return a document, or a part of one, with each `Message` as English text, ready for JSON and YAML."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain_leaf))
 
 
 def with_messages(document: Mapping[str, Any]) -> dict[str, Any]:
-    """`plain`, with `messages`: its sentences by the field that holds them, which `with_sentences` reads."""
+    """Return `plain` with `messages`: the sentences by the field that holds them, for `with_sentences`."""
     messages: dict[str, dict[str, Any]] = {}
 
     def gather(value: Any, field: str) -> None:
@@ -174,8 +173,8 @@ def _message_block(value: Any) -> Any:
 
 
 def with_sentences(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """A saved document whose sentences are messages again, which every language has words for. Those without
-    a message (of earlier versions, or changed since) stay as they are."""
+    """Return a saved document with its sentences as messages again, which can be translated. Sentences
+    without a message (from earlier versions, or edited since) stay as they are."""
     messages: dict[tuple[str, str], Message] = {}
     for field, blocks in saved.get("messages", {}).items():
         for message in map(_message_of, blocks):
@@ -206,7 +205,7 @@ def _message_of(block: Any) -> Any:
 
 
 def plain_leaf(value: object) -> Any:
-    """A `Message` in English, NumPy's numbers as Python's; `NotImplementedError` for all else."""
+    """Return a `Message` in English or a NumPy number as Python's; `NotImplementedError` for other types."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Message):
@@ -215,7 +214,7 @@ def plain_leaf(value: object) -> Any:
 
 
 def document_yaml(document: Mapping[str, Any]) -> str:
-    """The document as YAML, keys in the same order."""
+    """Return the document as YAML, with its keys in the same order."""
     import yaml  # nobody else waits for it
 
     return str(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True))

@@ -1,4 +1,4 @@
-"""Facts derived from a section of a document: rows of its chart, names of specs and places.
+"""Facts derived from a section of a document: rows of its chart, and names of specs and places.
 
 A sample is what the rate counts: an image, a sequence, or a token of a language model."""
 
@@ -18,33 +18,33 @@ Record = Mapping[str, Any]
 
 
 def spec_name(spec: Record) -> str:
-    """'g4dn.xlarge', '2 x g4dn.xlarge': of a spec, a row of one, or an end of a break-even."""
+    """'g4dn.xlarge', '2 x g4dn.xlarge': the name of a spec, of its row, or of an end of a break-even."""
     count = spec.get("count", 1)
     name = str(spec["instance_type"])
     return name if count == 1 else f"{count} x {name}"
 
 
 def ordered_name(spec: Record) -> str:
-    """'g6.xlarge'; with its disk where that has other rates than its type's own:
-    'p5en.48xlarge + gp3:160GiB:80000iops:2000MiB/s'."""
+    """'g6.xlarge'; with its disk if that has other rates than its type's default: 'p5en.48xlarge +
+    gp3:160GiB:80000iops:2000MiB/s'."""
     order = str(spec["disk"]["order"])
     return f"{spec_name(spec)} + {order}" if order.count(":") > 1 else spec_name(spec)
 
 
 def covers_clouds(document: Record) -> bool:
-    """Whether a recommendation's document answers a question about more than one cloud."""
+    """Return whether a recommendation's document answers a question about more than one cloud."""
     return bool(document["request"]["cloud"] == "any")
 
 
 def place_name(spec: Record, *, clouds: bool) -> str:
-    """'us-central1', with `clouds` 'gcp us-central1'."""
+    """'us-central1'; if `clouds`, 'gcp us-central1'."""
     return f"{spec['cloud']} {spec['region']}" if clouds else str(spec["region"])
 
 
 def type_name(record: Record, *, clouds: bool) -> str:
-    """'2 x g2-standard-4', with `clouds` '2 x g2-standard-4 (gcp)', of a record that has no place.
+    """'2 x g2-standard-4'; if `clouds`, '2 x g2-standard-4 (gcp)'. For records without a region.
 
-    Documents of earlier versions tell no cloud there."""
+    Documents of earlier versions hold no cloud there."""
     cloud = record.get("cloud") if clouds else None
     name = spec_name(record)
     return f"{name} ({cloud})" if cloud else name
@@ -52,28 +52,28 @@ def type_name(record: Record, *, clouds: bool) -> str:
 
 SCHEMA = "advisor.report/1"
 ANSWERED, NOTHING_FITS = "answered", "nothing_fits"
-# The field of a request that has the rate it aims at, by what is asked about.
+# Fields of a request that hold the target rate, by kind of question.
 _TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_tokens_per_second")
 
-# What tells a spec from another of its answer.
+# Fields that distinguish a spec from the others in an answer.
 OF_A_SPEC = ("cloud", "instance_type", "count", "market")
 
 Document = dict[str, Any]
 
 
 def per_month(usd_per_hour: float) -> float:
-    """USD for a month of 730 hours, as clouds bill one."""
+    """Return the dollars of a month of 730 hours, as clouds bill one."""
     return usd_per_hour * HOURS_PER_MONTH
 
 
 def per_million(usd_per_hour: float, samples_per_second: float) -> float:
-    """USD for a million samples at a rate that is kept all the time."""
+    """Return the dollars for a million samples at a rate that is sustained all the time."""
     return usd_per_hour / (samples_per_second * 3600) * 1e6
 
 
 def answer_facts(recommendation: Mapping[str, Any]) -> Document:
-    """The facts of one paragraph: the recommended spec (the nearest where nothing fits), its rate and its
-    cost. All of them stand in the recommendation, too."""
+    """Return the facts for one paragraph: the recommended spec (or the nearest if nothing fits), its rate and
+    its cost. The recommendation holds all of them too."""
     spec = recommendation["recommendation"] or recommendation["nearest"]
     status = ANSWERED if recommendation["recommendation"] else NOTHING_FITS
     request = recommendation["request"]
@@ -100,7 +100,7 @@ def _spec_facts(record: Mapping[str, Any]) -> Document:
 
 
 def _flat(record: Mapping[str, Any]) -> Document:
-    """What a spec is, reaches and costs, without nesting; no range of its price in earlier versions."""
+    """Return a spec's identity, rate and cost without nesting. Earlier versions have no price range."""
     price = record["price"]
     total, same = price["total_usd_per_hour"], ("cloud", "region", "market", "count", "instance_type")
     return {
@@ -117,7 +117,7 @@ def _flat(record: Mapping[str, Any]) -> Document:
 
 
 def usd_per_million_samples(record: Mapping[str, Any]) -> float:
-    """USD of a spec for a million samples at its median rate."""
+    """Return a spec's dollars per million samples at its median rate."""
     usd: float | None = record.get("cost", {}).get("usd_per_million_samples")
     if usd is not None:
         return usd
@@ -126,7 +126,7 @@ def usd_per_million_samples(record: Mapping[str, Any]) -> float:
 
 
 def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
-    """Each stage's own rate and how far it is used, the slowest first."""
+    """Return each stage's rate by itself and its utilization, the slowest stage first."""
     spec = recommendation["recommendation"] or recommendation["nearest"]
     if spec is None or "stage_rates" not in spec:  # a language model's spec has no stages
         return None
@@ -139,26 +139,26 @@ def bottleneck_facts(recommendation: Mapping[str, Any]) -> Document | None:
 
 
 def decision_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How the spec was chosen and how sure it is; empty without an answer and in earlier versions."""
+    """Return how the spec was chosen and how sure it is; empty without an answer or in earlier versions."""
     return document.get("decision") or {}
 
 
 def safe_spec(document: Record) -> Record | None:
-    """The safe spec as the answer ranks it; None where there is none, or the answer does not rank it."""
+    """Return the safe spec from the ranked ones; None if there is none, or it is not among them."""
     safe, ranked = decision_of(document).get("safe"), (document["recommendation"], *document["alternatives"])
     same = (spec for spec in ranked if safe and all(spec[name] == safe[name] for name in OF_A_SPEC))
     return next(same, None)
 
 
 def run_usd(spec: Record | None) -> float | None:
-    """The cost of one run of a spec at the median rate, in dollars; None of what is kept running."""
+    """Return the dollars of one run of a spec at the median rate; None if it is kept running."""
     run = (spec or {}).get("run")
     return run and run["usd"] and run["usd"]["median"]
 
 
 def most_run_usd(run: Mapping[str, Any], confidence: float) -> float | None:
-    """The upper bound of a run's dollars at a confidence: the doubt of its rate and that of its price, which
-    have nothing to do with each other; None without a price or a bound."""
+    """Return the upper bound of a run's dollars at a confidence, combining the uncertainty of rate and price,
+    which are independent. None without a price or a bound."""
     usd, ends = run["usd"], run.get("usd_by_price")
     if usd is None or usd["upper"] is None or not usd["median"] or not ends:
         return float(usd["upper"]) if usd and usd["upper"] is not None else None
@@ -167,12 +167,12 @@ def most_run_usd(run: Mapping[str, Any], confidence: float) -> float | None:
 
 
 def section_run_usd(section: Record) -> float | None:
-    """`run_usd` of a workload's pick."""
+    """Return `run_usd` of a workload's pick."""
     return run_usd(section["recommendation"]["recommendation"])
 
 
 def month_usd(section: Record) -> float | None:
-    """USD a month of a pick: kept running, or run as often as a plan says; None of one run, or no pick."""
+    """Return a pick's dollars per month, kept running or for its planned runs; None without plan or pick."""
     run, often = section_run_usd(section), section.get("runs_per_month")
     if section["answer"]["status"] != ANSWERED or run is not None:
         return run and often and run * often
@@ -181,15 +181,15 @@ def month_usd(section: Record) -> float | None:
 
 
 def in_all_usd(totals: Record) -> float | None:
-    """USD a month of all that is kept running and of every planned run."""
+    """Return the dollars per month of all workloads kept running and of every planned run."""
     usd: float | None = totals.get("month_with_runs_usd") or totals["month_usd"]
     return usd
 
 
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
-    """All workloads together. Hours and months are of what is kept running; `run_usd` is the cost of one of
-    each that ends, and `month_with_runs_usd` of both where a plan says how often something runs. Null where
-    there is nothing to add up, never 0."""
+    """Return the sums over all workloads. Hourly and monthly dollars cover those kept running, `run_usd` is
+    one run of each that ends, and `month_with_runs_usd` adds planned runs, if any plan gives their number.
+    Sums of nothing are null, never 0."""
     answered = [section for section in sections if section["answer"]["status"] == ANSWERED]
     specs = [section["answer"]["spec"] for section in answered]
     runs = [section_run_usd(section) for section in answered]
@@ -223,8 +223,8 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
 
 
 def _price_range(answered: Sequence[Record]) -> Document | None:
-    """Between what the sums lie in 9 of 10 cases, since some prices are old or were seen on the spot market;
-    with the day of the oldest of these. The month has the planned runs. Null where no price is in doubt."""
+    """Return the ranges of the sums in 9 of 10 cases, if some prices are old or were seen on the spot market,
+    with the date of the oldest of these. The month includes planned runs. None if all prices are sure."""
     days = [spec["price_as_of"] for each in answered if doubt_of(spec := each["answer"]["spec"], 1.0)]
     costs: dict[str, list[Document]] = {"month_usd": [], "run_usd": []}
     for section in answered:
@@ -240,15 +240,15 @@ def _price_range(answered: Sequence[Record]) -> Document | None:
 
 
 def doubt_of(spec: Record, usd: float) -> Document | None:
-    """Between what a cost of a spec lies as its price does; None where the price is sure."""
+    """Return the range of a cost that follows from the range of its spec's price; None if that is sure."""
     total = spec["usd_per_hour"]
     low, high = (spec.get(f"{end}_usd_per_hour", total) for end in ("low", "high"))
     return {"low": usd * low / total, "high": usd * high / total} if low < high else None
 
 
 def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
-    """The sums if nothing is tried first: a month of the safe specs of what is kept, the upper bound of one
-    run of each that ends. `without` names the workloads that have no safe spec, or do not tell it."""
+    """Return the sums without any trial: a month of the safe specs of what is kept running, and the upper
+    bounds of one run of each that ends. `without` names workloads whose document has no safe spec."""
     usd_per_hour, runs, without = list[float](), list[float](), list[str]()
     for section in answered:
         document, safe = section["recommendation"], decision_of(section["recommendation"]).get("safe")
@@ -264,8 +264,8 @@ def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
 
 
 def _quotas(answered: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """The vCPUs that all answers together take of each quota of an account: at all times, and while every
-    run that ends runs, too. `allowed` is the least that a question says of it, null where none does."""
+    """Return the vCPUs that all answers together need from each quota of an account: always (`kept_vcpus`),
+    and with all runs at once. `allowed` is the least limit that a question gives, or null."""
     rows: dict[tuple[str, str], Document] = {}
     for section in answered:
         spec, document = section["answer"]["spec"], section["recommendation"]
@@ -283,13 +283,13 @@ def _quotas(answered: Sequence[Mapping[str, Any]]) -> list[Document]:
     return [rows[key] for key in sorted(rows)]
 
 
-# A step of the front brings a hundredth more: nobody pays for less, and the rates are told in three
-# digits.
+# Each step of the front brings at least 1 % more: nobody pays for less, and rates are printed with
+# three digits.
 _MORE = 1.01
 
 
 class Drawn(NamedTuple):
-    """A spec as the recommendation's document tells it, whether it answers, and is recommended."""
+    """A spec from the recommendation's document, whether it answers, and whether it is recommended."""
 
     spec: Mapping[str, Any]
     answers: bool
@@ -297,7 +297,7 @@ class Drawn(NamedTuple):
 
 
 def drawn_rows(specs: Sequence[Drawn]) -> list[dict[str, Any]]:
-    """Rows by price; `on_front`: its lower bound beats all that is as cheap by a hundredth."""
+    """Return rows by price. A row `on_front` beats the lower bounds of all cheaper rows by over 1 %."""
     rows = [_drawn_row(drawn) for drawn in specs]
     rows.sort(key=lambda row: (row["total_usd_per_hour"], -row["lower"], row["instance_type"], row["disk"]))
     best = 0.0
@@ -321,9 +321,9 @@ def _drawn_row(drawn: Drawn) -> dict[str, Any]:
 
 
 def break_evens(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Between neighbours of the front: above which rate the dearer one is needed, and at which price of the
-    dearer one a sample costs the same on both (below it, the dearer machine is the cheaper one for whoever
-    keeps it busy)."""
+    """Return, for neighbours on the front, the rate above which the dearer one is needed, and the price of
+    the dearer one at which a sample costs the same on both. Below that price, the dearer one is cheaper for
+    those who keep it busy."""
     front = [row for row in rows if row["on_front"]]
     return [_between(cheaper, dearer) for cheaper, dearer in pairwise(front)]
 

@@ -1,4 +1,4 @@
-"""The formats of a sizing report: one table. Each takes the document and a language alone."""
+"""The table of formats for sizing reports. Each format needs only the document and a language."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from advisor.render.document import plain, with_messages
 from advisor.render.i18n.catalogue import LANGUAGES as LANGUAGES
 
 Document = Mapping[str, Any]
-# GitHub takes comments of 65,536 characters: of more workloads, the answers alone are told.
+# GitHub allows comments of 65,536 characters; longer Markdown is cut down to the answers.
 MOST_CHARACTERS = 60_000
 
 
 class ReportFormat(NamedTuple):
-    """A format of reports: its name, suffix and content; `about` is for people. `render` imports what it
-    needs (packages of the extra `report`) when it is called, and gives text (written as UTF-8) or, where
+    """A format of reports: its name, suffix and content; `about` describes it to people. `render` imports the
+    packages that it needs (extra `report`) when it is called. It returns text (to be written as UTF-8) or, if
     `binary`, bytes."""
 
     extension: str
@@ -31,7 +31,7 @@ class ReportFormat(NamedTuple):
     needs: tuple[str, ...] = ()
 
     def require_packages(self) -> None:
-        """`UsageError` where a package is missing, before the long work; none is imported."""
+        """Raise `UsageError` if a package is missing, before the long work starts. Nothing is imported."""
         from importlib.util import find_spec
 
         missing = [name for name in self.needs if find_spec(name) is None]
@@ -44,19 +44,19 @@ class ReportFormat(NamedTuple):
             )
 
     def content(self, document: Document, language: str = LANGUAGES[0]) -> bytes:
-        """The file's bytes."""
+        """Return the content of the file as bytes."""
         made = self.render(document, language)
         return made.encode() if isinstance(made, str) else made
 
 
 def _json(document: Document, _language: str) -> str:
-    # Indented it were half as large again: twenty workloads take megabytes.
+    # Indenting would add half to the size, and twenty workloads take megabytes.
     compact = (",", ":")
     return json.dumps(with_messages(document), separators=compact, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def report_markdown(document: Document, language: str) -> str:
-    """Markdown; details stay out where it would be too long to paste."""
+    """Return the report as Markdown, without details if they would make it too long to paste."""
     from advisor.render.markdown import page_markdown
     from advisor.render.views.report import COMMENT, report_page
 
@@ -74,7 +74,7 @@ def _xlsx(document: Document, language: str) -> bytes:
 
 
 def report_html(document: Document, language: str) -> str:
-    """One file that needs no other."""
+    """Return the report as one self-contained HTML file."""
     from advisor.render.html import page_html
     from advisor.render.views.report import FILE, report_page
 
@@ -83,16 +83,16 @@ def report_html(document: Document, language: str) -> str:
 
 
 def report_pdf(document: Document, language: str) -> bytes:
-    """Pages, with bookmarks."""
+    """Return the report as PDF pages, with bookmarks."""
     from advisor.render.html import pdf_of
 
     return pdf_of(report_html(document, language))
 
 
 def report_csv(document: Document, _language: str = LANGUAGES[0]) -> str:
-    """A row a workload, a column a fact of its pick: numbers to the last digit, empty where nothing is known.
-    The tables behind it are in the workbook, every value in JSON. A text that a spreadsheet would compute has
-    an apostrophe in front."""
+    """Return a row per workload and a column per fact of its pick. Numbers are unrounded, unknown values
+    empty, and texts that a spreadsheet would evaluate begin with an apostrophe. The workbook also has the
+    tables behind the picks, and the JSON has every value."""
     from advisor.render.xlsx import pick_rows
 
     rows = pick_rows(plain(document))
@@ -131,14 +131,14 @@ REPORT_FORMATS: Mapping[str, ReportFormat] = {
 
 
 def report_format(name: str) -> ReportFormat:
-    """The format of that name; `UsageError` with the nearest for another."""
+    """Return the format of that name, or raise `UsageError` with the most similar name."""
     if name not in REPORT_FORMATS:
         raise unknown_name("report format", name, REPORT_FORMATS)
     return REPORT_FORMATS[name]
 
 
 def format_of_file(name: str) -> str:
-    """The format that a file's name ends with: 'Team.HTML' is html."""
+    """Return the format that a file's suffix names: 'Team.HTML' is html."""
     stem, _, extension = name.rpartition(".")
     if stem and extension.lower() in REPORT_FORMATS:
         return extension.lower()

@@ -1,4 +1,4 @@
-"""Writes blocks as HTML, by templates that the service's page shares, and as PDF by WeasyPrint."""
+"""Writes blocks as HTML, using templates shared with the service's page, and as PDF using WeasyPrint."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _NOT_TEXT = re.compile(r"<style>.*?</style>|<img[^>]*>|<[^>]*>", re.DOTALL)
 
 
 def pdf_of(page: str) -> bytes:
-    """The whole file; the same bytes for the same page, fonts and versions.
+    """Return a page as PDF: the same bytes for the same page, fonts and versions.
 
-    Raises `UsageError` with the way out where WeasyPrint, Pango or a font is missing."""
+    Raises `UsageError` with a hint if WeasyPrint, Pango or a font is missing."""
     weasyprint = _weasyprint()
     require_fonts(html.unescape(_NOT_TEXT.sub(" ", page)))
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols={"data"})
@@ -41,15 +41,15 @@ def pdf_of(page: str) -> bytes:
 
 
 def _weasyprint() -> Any:
-    # It tells of style sheets' rules for screens, which are none of its business.
+    # It warns about CSS rules for screens, which do not matter on paper.
     logging.getLogger("weasyprint").setLevel(logging.ERROR)
     try:
-        # It prints where Pango is missing, and warns where no font is; both are told in one line.
+        # It prints if Pango is missing and warns if no font is; both become one-line errors here.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             from PIL import ImageFile
 
-            # Importing it lets Pillow take images that are cut off, for the whole process.
+            # Importing WeasyPrint makes Pillow accept truncated images in the whole process.
             whole_only = ImageFile.LOAD_TRUNCATED_IMAGES
             import weasyprint
 
@@ -69,9 +69,9 @@ _SHOWN = 6
 
 
 def require_fonts(text: str) -> None:
-    """Raise `UsageError` where no installed font has some letter of `text`.
+    """Raise `UsageError` if some letter or digit of `text` is in no installed font.
 
-    Signs that are no letters (emoji, dingbats) may be drawn as a box: nothing is misread."""
+    Other characters (emoji, dingbats) may be drawn as a box, which cannot be misread."""
     letters = sorted({letter for letter in text if unicodedata.category(letter)[0] in "LN"})
     missing = _without_font(letters)
     if not missing:
@@ -88,7 +88,7 @@ def require_fonts(text: str) -> None:
 
 
 def _without_font(letters: Sequence[str]) -> list[str]:
-    """Letters that no font has, by Fontconfig, which Pango brings; none where it is missing."""
+    """Return the letters that no font has, according to Fontconfig's `fc-list` (none if that is missing)."""
     program = shutil.which("fc-list")
     if program is None:
         return []
@@ -105,21 +105,21 @@ _CLASSES = {Look.NAME: "nowrap", Look.DAY: "nowrap", Look.LONG: "long"}
 
 
 def page_html(page: Page, language: str) -> str:
-    """One file that needs no other."""
+    """Return a page as one self-contained HTML file."""
     style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
     template = environment().get_template("report.html")
     return template.render(page=page, language=language, style=style)
 
 
 def fragment_html(blocks: Sequence[Leaf | Part]) -> str:
-    """Blocks for somebody else's page, without a style."""
+    """Return blocks as HTML without a style, to embed in another page."""
     shared = environment().get_template("blocks.html").module
     return "".join(str(shared.block(block)) for block in blocks)  # type: ignore[attr-defined]
 
 
 @cache
 def environment(*folders: Path) -> Environment:
-    """Templates of these folders, and the shared ones; compiled once a process."""
+    """Return the templates of these folders and the shared ones; compiled once per process."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -136,7 +136,7 @@ def environment(*folders: Path) -> Environment:
 
 
 def shown(text: str) -> Markup:
-    """A text; English is marked where nothing else is."""
+    """Return a text as markup; an `English` text on another language's page gets `lang="en"`."""
     from markupsafe import Markup, escape
 
     english = Markup('<span lang="en">{}</span>')

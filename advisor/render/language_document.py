@@ -1,8 +1,8 @@
-"""The JSON documents of answers about a language model.
+"""Builds the JSON documents of answers about a language model.
 
-A recommendation has the keys of every `advisor.recommendation/1`. A spec of generation has an object
-`serving`, one of fine-tuning an object `tuning`; the document itself has `serving` with what is true of the
-whole answer. Times are seconds, rates are of all instances together, numbers are not rounded."""
+A recommendation has all keys of `advisor.recommendation/1`. A generation spec has an object `serving`, and a
+fine-tuning spec an object `tuning`. The document's own `serving` holds what applies to the whole answer.
+Times are in seconds, rates are of all instances together, and numbers are not rounded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from advisor.render.records import (
 )
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
-# What the two latencies are the means of; users and tools mean different things by TPOT.
+# What both latencies are means of, since the meaning of TPOT varies between tools.
 _BOUNDS_MEANING = "; the bounds are those of this mean, no percentiles of requests"
 TTFT_MEANING = "seconds from a request's arrival to its first output token, in the mean" + _BOUNDS_MEANING
 TPOT_MEANING = "seconds for each output token after the first one, in the mean of a request" + _BOUNDS_MEANING
@@ -52,7 +52,7 @@ TPOT_MEANING = "seconds for each output token after the first one, in the mean o
 def generation_document(
     answer: GenerationRecommendation, sources: Sources, *, every_rejected: bool = False
 ) -> dict[str, Any]:
-    """The whole answer about serving; see `render.document.plain` for what JSON can hold."""
+    """Return the whole answer about serving; `render.document.plain` makes it JSON-ready."""
 
     request = answer.request
 
@@ -80,7 +80,7 @@ def generation_document(
 def finetuning_document(
     answer: FineTuningRecommendation, sources: Sources, *, every_rejected: bool = False
 ) -> dict[str, Any]:
-    """The whole answer about fine-tuning."""
+    """Return the whole answer about fine-tuning."""
 
     def block(candidate: FineTuningCandidate) -> dict[str, Any]:
         return finetuning_block(candidate, answer.request.confidence)
@@ -94,7 +94,7 @@ def finetuning_document(
 
 
 def generation_block(candidate: GenerationCandidate, confidence: float, sources: Sources) -> dict[str, Any]:
-    """A spec that serves, with what is predicted of it."""
+    """Return a spec that serves, with its predictions."""
     spec, rates = candidate.spec, candidate.rates
     output = rates.output_tokens_per_second
     return {
@@ -125,7 +125,7 @@ def generation_block(candidate: GenerationCandidate, confidence: float, sources:
 
 
 def _against_api(candidate: GenerationCandidate) -> dict[str, Any]:
-    """From how many tokens a day the spec costs less than the API that was named, and how many it serves."""
+    """Return the tokens per day from which the spec beats the named API's price, and the most it serves."""
     if candidate.api_usd_per_million_tokens is None:
         return {}
     return {
@@ -162,7 +162,7 @@ def _serving_block(candidate: GenerationCandidate) -> dict[str, Any]:
 
 
 def placement_block(placement: ServingPlacement) -> dict[str, Any]:
-    """The placement of the model on one instance, or over several."""
+    """Return how the model is placed on one instance, or over several."""
     further = {"pipeline_parallel": placement.nodes, "data_parallel": placement.ranks}
     return {
         **fields(placement, "tensor_parallel replicas"),
@@ -172,7 +172,7 @@ def placement_block(placement: ServingPlacement) -> dict[str, Any]:
 
 
 def rates_block(rates: ServingRates) -> dict[str, Any]:
-    """Rates of all instances, and times of one request, at a number of requests in flight."""
+    """Return the rates of all instances and the times of one request, at a given concurrency."""
     return {"concurrency": rates.concurrency} | spans(
         rates,
         "output_tokens_per_second requests_per_second output_tokens_per_second_per_user ttft_seconds "
@@ -181,7 +181,7 @@ def rates_block(rates: ServingRates) -> dict[str, Any]:
 
 
 def percentiles_block(rates: ServingRates) -> dict[str, Any]:
-    """Times that so many of a hundred requests do not exceed, with the bounds of each."""
+    """Return the percentiles of each time of a request, each with its bounds."""
     return {
         f"{time}_seconds": {
             f"p{part}": finite_bounds(span) for part, span in zip(PERCENTILES, parts, strict=True)
@@ -191,12 +191,12 @@ def percentiles_block(rates: ServingRates) -> dict[str, Any]:
 
 
 def spans(record: object, names: str) -> dict[str, Any]:
-    """Intervals of a record, null where a bound is not known."""
+    """Return intervals of a record, with null for unknown bounds."""
     return {name: finite_bounds(span) for name, span in fields(record, names).items()}
 
 
 def front_block(point: FrontPoint) -> dict[str, Any]:
-    """One way to run the instances."""
+    """Return one way to run the instances, with its rates and what it misses."""
     return {
         **placement_block(point.placement),
         **rates_block(point.rates),
@@ -208,7 +208,7 @@ def front_block(point: FrontPoint) -> dict[str, Any]:
 
 
 def step_block(step: ServingStep) -> dict[str, Any]:
-    """The gain of one step more; `gives` is null where it does not run."""
+    """Return the gain from one change; `gives` is null if the model cannot run with it."""
     gives = step.gives
     return {
         "kind": str(step.kind),
@@ -229,7 +229,7 @@ def step_block(step: ServingStep) -> dict[str, Any]:
 
 
 def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[str, Any]:
-    """A spec that tunes, with what is predicted of it."""
+    """Return a spec that fine-tunes, with its predictions."""
     spec, rate = candidate.spec, candidate.tokens_per_second
     return {
         **spec_block(spec),
@@ -279,7 +279,7 @@ def _predicted(
 def serving_prediction_document(
     prediction: ServingPrediction, request: ServingQuestion, sources: Sources
 ) -> dict[str, Any]:
-    """What one instance does that serves; price and cost are null where no price is known."""
+    """Return what one instance serves; price and cost are null if no price is known."""
     block = {
         **serving_block(prediction, request.confidence, sources),
         "front": [front_block(point) for point in prediction.front],
@@ -291,7 +291,7 @@ def serving_prediction_document(
 def tuning_prediction_document(
     prediction: TuningPrediction, request: TuningQuestion, sources: Sources
 ) -> dict[str, Any]:
-    """What one instance does that tunes; price and cost are null where no price is known."""
+    """Return how one instance fine-tunes; price and cost are null if no price is known."""
     block = tuning_block(prediction, request.confidence)
     return _prediction_document("advisor.tuning-prediction/1", prediction, request, sources, block)
 
@@ -315,12 +315,12 @@ def _prediction_document(
 
 
 def tuning_block(prediction: TuningPrediction, confidence: float) -> dict[str, Any]:
-    """One instance that tunes as documents tell it."""
+    """Return the block of one instance that fine-tunes."""
     block = finetuning_block(prediction.candidate, confidence)
     return block if prediction.price else block | {"price": None, "run": block["run"] | {"usd": None}}
 
 
 def serving_block(prediction: ServingPrediction, confidence: float, sources: Sources) -> dict[str, Any]:
-    """One instance that serves as documents tell it."""
+    """Return the block of one instance that serves."""
     block = generation_block(prediction.candidate, confidence, sources)
     return block if prediction.price else block | {"price": None, "cost": None}

@@ -1,4 +1,4 @@
-"""Networks, offers and GPUs of the catalogue for a terminal; GPUs also as JSON and as rows."""
+"""Lists the catalogue's networks, offers and GPUs for a terminal; GPUs also as JSON and as rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN_NAMES = 3
 
 
 def families_text(networks: Sequence[Record]) -> str:
-    """A line a family, and how to see more."""
+    """Return a line per family of networks, and how to see more."""
     families: dict[str, list[Record]] = {}
     for network in networks:
         families.setdefault(network["family"], []).append(network)
@@ -44,7 +44,7 @@ def families_text(networks: Sequence[Record]) -> str:
 
 
 def networks_text(networks: Sequence[Record]) -> str:
-    """A line a network."""
+    """Return a line per network."""
     header = ["family", "name", "title", "tasks", "input", "unit", "parameters", "GMACs/unit", "GPU rates"]
     rows = [
         [
@@ -64,7 +64,7 @@ def networks_text(networks: Sequence[Record]) -> str:
 
 
 def _rates_text(row: Record) -> str:
-    """'published on 3 GPUs', 'modelled', '-': of all tasks together where it is the same of all."""
+    """'published on 3 GPUs', 'modelled', '-': once for all tasks if it is the same for all."""
     texts = {}
     for task, rate in row["rates"].items():
         gpus = row["gpus_measured"][task]
@@ -75,7 +75,7 @@ def _rates_text(row: Record) -> str:
 
 
 def language_models_text(models: Sequence[Record]) -> str:
-    """A line a language model."""
+    """Return a line per language model."""
     header = ["name", "weights", "active", "format", "GiB", "KV a token", "context", "rate"]
     rows = [
         [
@@ -93,14 +93,14 @@ def language_models_text(models: Sequence[Record]) -> str:
     return "\n".join(table(header, rows, right=(1, 2, 4, 5, 6)))
 
 
-# A terminal's worth; JSON has no limit.
+# As many as fit a terminal; JSON has no limit.
 SHOWN_OFFERS = 40
 # An offer, and the currency of its price.
 Listed = tuple[Offer | PartialOffer, str]
 
 
 def offers_text(offers: Sequence[Listed], total: int) -> str:
-    """A line an offer, and how many more of the `total`; columns without room are left out."""
+    """Return a line per offer, and how many more of `total` there are, in the columns that fit."""
     if not offers:
         return "No offer in the catalogue is like this."
     header = ["cloud", "instance", "region", "gpu", "vcpus", "cores", "memory", "per hour"]
@@ -121,21 +121,21 @@ def offers_text(offers: Sequence[Listed], total: int) -> str:
 
 
 def _offer_cells(listed: Listed) -> list[str]:
-    """Its cells; `?` is what a partial offer does not tell."""
+    """Return the cells of an offer; `?` marks what a partial offer lacks."""
     offer, currency = listed
     price, cores, accelerator, closed = offer.price, "?", None, None
     if isinstance(offer, PartialOffer):
         facts: PartialType | InstanceType = offer.type
     else:
         facts, accelerator, closed = offer.instance, offer.instance.accelerator, offer.closed
-        # Nobody tells how many vCPUs a core has.
+        # An asterisk marks cores computed from an assumed number of vCPUs per core.
         assumed = any(fact.name == THREADS_PER_CORE and not fact.imported for fact in offer.instance.assumed)
         cores = f"{offer.instance.physical_cores}{'*' if assumed else ''}"
     return [
         facts.cloud,
         facts.name,
         offer.region,
-        # What computes there and is no GPU.
+        # The GPUs or, without any, another accelerator.
         f"{facts.gpu_count or '?'} x {facts.gpu_name}" if facts.gpu_name else accelerator or "-",
         str(facts.vcpus or "?"),
         cores,
@@ -169,7 +169,7 @@ GPU_COLUMNS = (
 
 
 def gpu_rows(sheets: Sequence[GpuSheet], cheapest: Mapping[str, Offer], sort_by: str) -> list[dict[str, Any]]:
-    """One flat record a GPU, JSON-ready; unknown values are null and sorted last."""
+    """Return one JSON-ready flat record per GPU; unknown values are null and sorted last."""
     rows = [_gpu_row(sheet, cheapest.get(sheet.gpu.name)) for sheet in sheets]
     falling = SORT_KEYS[sort_by]
 
@@ -206,18 +206,18 @@ def _gpu_row(sheet: GpuSheet, offer: Offer | None) -> dict[str, Any]:
 
 
 def gpus_document(rows: Sequence[Record], query: Record) -> dict[str, Any]:
-    """The versioned JSON answer; `asked` says where prices were looked for."""
+    """Return the versioned JSON answer; `asked` says which prices were searched."""
     return {"schema": GPUS_SCHEMA, "asked": dict(query), "gpus": list(rows)}
 
 
 def flat_gpu_row(row: Record) -> dict[str, Any]:
-    """One record without nesting, for CSV and Markdown: `GPU_COLUMNS` and more."""
+    """Return one record without nesting, for CSV and Markdown, with at least `GPU_COLUMNS`."""
     offer = row["cheapest"] or {}
     return {**row, **{name: offer.get(name) for name in _OFFER}}
 
 
 def gpus_text(rows: Sequence[Record]) -> str:
-    """A table of 110 columns, and what its figures are."""
+    """Return a table 110 columns wide, and notes that explain its figures."""
     header = ["gpu", "cc", "memory", "GB/s", "fp64", "fp32", "tf32", "fp16", "int8", "watts"]
     header += ["link", "$/h", "$/TFLOP-h", "on"]
     rates = ("fp64_tflops", "fp32_tflops", "tf32_tflops", "fp16_tflops", "int8_tops", "watts")
@@ -247,7 +247,7 @@ _GPU_REMARKS = (
 
 
 def _short(value: float | None) -> str:
-    """Three digits: '-', '0.473', '8.14', '989', '1979'."""
+    """Return a number with three digits: '-', '0.473', '8.14', '989', '1979'."""
     if value is None:
         return "-"
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"

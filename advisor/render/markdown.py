@@ -1,7 +1,7 @@
-"""Blocks as Markdown that says what a text says, whatever stands in it.
+"""Writes blocks as Markdown that shows every text literally.
 
-Where it is pasted (GitHub, GitLab), a name may also call people (@team), point at issues (#12), set formulas
-($x$) or hold HTML: all of that is shown, and none of it done."""
+On GitHub or GitLab, a text could mention people (@team), link to issues (#12), set formulas ($x$) or contain
+HTML. All of that is escaped."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from advisor.render.blocks import (
 )
 
 _MEANS_SOMETHING = re.compile(r"([\\`*_\[\]<>|~$])")
-# A reference, or a character by its number, like &copy;.
+# A character reference by name or number, like &copy;.
 _ENTITY = re.compile(r"&(?=#|\w)")
-# A comment between them is seen by nobody, and keeps them apart: backslashes do not.
+# An invisible comment keeps the sign and the word apart; backslashes do not.
 _CALLS = re.compile(r"([@#!])(?=\w)")
 _APART = "<!-- -->"
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
 def page_markdown(page: Page) -> str:
-    """The whole text."""
+    """Return the whole page as Markdown."""
     head = [f"# {md_text(page.title)}", *([f"*{md_text(page.kicker)}*"] if page.kicker else [])]
     return "\n\n".join([*head, *rendered(page.blocks)]) + "\n"
 
 
 def rendered(blocks: Sequence[Block]) -> Iterator[str]:
-    """Each block with something in it."""
+    """Yield the Markdown of each block that is not empty."""
     for block in blocks:
         if isinstance(block, Section):
             yield f"## {md_text(block.title)}"
@@ -71,7 +71,7 @@ def _leaf(block: Leaf) -> str:
 
 
 def _colon(beside: str) -> str:
-    """What stands between a name and its text: a wide colon where one of them is Chinese."""
+    """Return the separator of a name and its text: a full-width colon if one of them is Chinese."""
     return "：" if _CHINESE.search(beside) else ": "  # noqa: RUF001
 
 
@@ -90,7 +90,7 @@ def _table(table: Table) -> str:
 
 
 def md_text(value: object) -> str:
-    """A text as itself, in a paragraph, a heading or a cell of a table."""
+    """Escape a text for a paragraph, a heading or a cell of a table."""
     text = " ".join(str(value).split())
     text = _MEANS_SOMETHING.sub(r"\\\1", text)
     text = _ENTITY.sub("&amp;", text)
@@ -98,14 +98,14 @@ def md_text(value: object) -> str:
 
 
 def md_block(text: str, language: str = "") -> str:
-    """Lines as they are, to be copied."""
+    """Return lines as a code block, to be copied."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def md_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """A table; cells are Markdown already. Columns `right` hold numbers."""
+    """Return a table. Cells are Markdown already; the columns numbered in `right` hold numbers."""
     numbers = set(right)
     rule = ["--:" if column in numbers else "---" for column in range(len(head))]
     lines = ([md_text(name) for name in head], rule, *rows)

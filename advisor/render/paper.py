@@ -1,9 +1,9 @@
-"""A sheet to draw on, and panels with two scales on it, as small SVG documents.
+"""Small SVG documents: a sheet to draw on, and panels with two scales.
 
-An image in a report needs few elements, so that they are written here: the same bytes for the same strokes, 4
-kB a chart, and text stays text, in the reader's own fonts. Colours are of Okabe and Ito's palette
-(jfly.uni-koeln.de/color, 2008), made for all kinds of colour vision, and things are told apart by shape and
-lightness too. Sizes are in points."""
+Charts in a report need few elements, so they are written directly. The same strokes give the same bytes, a
+chart is about 4 kB, and text stays text in the reader's fonts. The colours are from Okabe and Ito's palette
+(jfly.uni-koeln.de/color, 2008), which suits all kinds of colour vision; shape and lightness differ too. Sizes
+are in points."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERMILION = "#D55E00"
 WIDTH = 480.0
 TEXT_SIZE, SMALL = 9.0, 8.0
 LINE, HAIR = 1.4, 0.6
-# What the first ones lack, the reader's system finds elsewhere.
+# Characters that these fonts lack come from other fonts on the reader's system.
 FONTS = "DejaVu Sans,Verdana,sans-serif"
 
 
@@ -30,9 +30,9 @@ Points = Sequence[tuple[float, float]]
 Box = tuple[float, float, float, float]
 Anchor = Literal["left", "center", "right"]
 _ANCHORS = {"left": "", "center": ' text-anchor="middle"', "right": ' text-anchor="end"'}
-# Marks as paths around a point, for a size of 2; `x` and `_` have no face.
+# Marks as paths around a point, for a size of 2; `x` and `_` cannot be filled.
 _SHAPES = {
-    # Four curves: an arc's flags are no lengths that could be scaled.
+    # Four curves instead of an arc, whose flags must not be scaled like lengths.
     "o": "m-1,0c0,-.55 .45,-1 1,-1s1,.45 1,1s-.45,1 -1,1s-1,-.45 -1,-1z",
     "s": "m-1,-1h2v2h-2z",
     "D": "m0,-1.4l1.4,1.4l-1.4,1.4l-1.4,-1.4z",
@@ -41,21 +41,21 @@ _SHAPES = {
     "_": "m-1,0h2",
 }
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
-# What XML has no place for.
+# Characters that XML does not allow.
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# As xml.sax.saxutils escapes, which imports HTTP and mail.
+# The same as xml.sax.saxutils.escape, whose import loads HTTP and mail modules.
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class Paper:
-    """`width` x `height` points, from the lower left corner; what is drawn last lies on top."""
+    """A sheet of `width` x `height` points from the lower left corner; later drawings cover earlier ones."""
 
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = width, height
         self._elements: list[str] = []
 
     def line(self, *strokes: Points, colour: str = INK, width: float = LINE, dashed: bool = False) -> None:
-        """One or more strokes of one look."""
+        """Draw one or more lines of the same style."""
         dashes = f' stroke-dasharray="{_short(5 * width)} {_short(3 * width)}"' if dashed else ""
         path = "".join(f"M{'L'.join(map(self._point, stroke))}" for stroke in strokes if stroke)
         self._elements.append(f'<path d="{path}" stroke="{colour}" stroke-width="{_short(width)}"{dashes}/>')
@@ -63,14 +63,14 @@ class Paper:
     def markers(
         self, places: Points, shape: str, *, colour: str, face: str | None = None, size: float = 5.0
     ) -> None:
-        """A mark at each place: `face` fills it, `colour` is its edge."""
+        """Draw a mark at each place, filled with `face` and edged with `colour`."""
         mark = _NUMBER.sub(lambda number: _short(size / 2 * float(number[0])), _SHAPES[shape])
         path = "".join(f"M{self._point(point)}{mark}" for point in places)
         fill = f' fill="{face or colour}"' if mark.endswith("z") else ""
         self._elements.append(f'<path d="{path}" stroke="{colour}"{fill}/>')
 
     def area(self, outline: Points, colour: str, *, edge: str | None = None) -> None:
-        """A filled shape."""
+        """Draw a filled shape."""
         if len(outline) > 2:
             stroke = f' stroke="{edge}" stroke-width=".8"' if edge else ""
             path = "L".join(map(self._point, outline))
@@ -87,7 +87,7 @@ class Paper:
         colour: str = INK,
         bold: bool = False,
     ) -> None:
-        """Words, the middle of their height at `y`."""
+        """Draw words whose vertical centre is at `y`."""
         look = _ANCHORS[anchor] + (' font-weight="bold"' if bold else "")
         look += "" if size == SMALL else f' font-size="{_short(size)}"'
         left, low = _short(x), _short(self.height - y + size * 0.36)
@@ -95,11 +95,11 @@ class Paper:
         self._elements.append(f'<text x="{left}" y="{low}" fill="{colour}"{look}>{text}</text>')
 
     def mark(self, x: float, y: float, text: str, href: str = "") -> Mark:
-        """A place that can be pointed at."""
+        """Return a place that readers can point at."""
         return Mark(round(100 * x / self.width, 2), round(100 * (1 - y / self.height), 2), text, href)
 
     def svg(self) -> str:
-        """The picture: equal for equal strokes."""
+        """Return the picture as SVG; equal strokes give equal text."""
         width, height = _short(self.width), _short(self.height)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}pt" height="{height}pt" '
@@ -112,29 +112,29 @@ class Paper:
 
 
 def _short(number: float) -> str:
-    """To a tenth of a point, which is less than a printer's dot: '12', '0.5'."""
+    """Round to a tenth of a point, which is finer than a printer's dot: '12', '0.5'."""
     text = f"{number:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 
 
 def no_link(_record: object) -> str:
-    """No link: in a report the points of a picture lead nowhere."""
+    """Return no link: in a report, the points of a picture link to nothing."""
     return ""
 
 
 def chart_of(paper: Paper, alt: str, marks: Sequence[Mark] = ()) -> Chart:
-    """What was drawn, and its places from left to right."""
+    """Return the drawing as a chart, with its places from left to right."""
     return Chart(paper.svg(), alt, marks=sorted(marks))
 
 
-# From here on a linear axis would crowd the small values into one spot.
+# From this ratio of largest to smallest value on, the axis is logarithmic.
 WIDE = 12.0
-# So many times what is reached is no place on the same paper.
+# A target more than this many times the highest rate is not drawn.
 _FAR = 3.0
 
 
 class Scale(NamedTuple):
-    """`least` to `most` over `start` to `end` points; by ratios where `logarithmic`."""
+    """Maps `least` to `most` onto `start` to `end` in points; `logarithmic` scales by ratio."""
 
     least: float
     most: float
@@ -143,7 +143,7 @@ class Scale(NamedTuple):
     logarithmic: bool = False
 
     def position(self, value: float) -> float:
-        """The position of a value, in points; values beyond the ends lie at the end."""
+        """Return the position of a value in points; values out of range are drawn at the ends."""
         value = min(max(value, self.least), self.most)
         share = (
             log10(value / self.least) / log10(self.most / self.least)
@@ -153,10 +153,10 @@ class Scale(NamedTuple):
         return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int = 5) -> list[float]:
-        """Round values within it, about `most` of them."""
+        """Return round values within the scale, about `most` of them."""
         if self.logarithmic:
             return _ratio_ticks(self.least, self.most, most)
-        # 1, 2 or 5 times a power of ten.
+        # The step is 1, 2 or 5 times a power of ten.
         least = (self.most - self.least) / most
         power = 10.0 ** floor(log10(least))
         step = next((n * power for n in (1, 2, 5) if n * power >= least * (1 - 1e-9)), 10 * power)
@@ -165,7 +165,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(values: Iterable[float], start: float, end: float, *, from_zero: bool = False) -> Scale:
-    """A scale that has room for all of them, wide ranges by ratios; any one value will do."""
+    """Return a scale with room for all values, also for just one; wide ranges are logarithmic."""
     known = sorted(values) or [1.0]
     least, most = known[0], known[-1]
     if from_zero or least <= 0:
@@ -177,12 +177,12 @@ def scale_of(values: Iterable[float], start: float, end: float, *, from_zero: bo
 
 
 def within_reach(target: float | None, rates: Iterable[float]) -> float | None:
-    """The target, if it can be drawn beside the rates: far above them it would flatten them all."""
+    """Return the target unless it is so far above the rates that they would look flat, else None."""
     return target if target and target <= _FAR * max(rates, default=math.inf) else None
 
 
 def _ratio_ticks(least: float, most: float, wanted: int) -> list[float]:
-    """Powers of ten, with 2 and 5 between where they leave too few."""
+    """Return powers of ten and, if those are too few, values between them (3, or 2 and 5)."""
     ticks: list[float] = []
     for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0)):
         powers = range(floor(log10(least)), ceil(log10(most)) + 1)
@@ -193,23 +193,23 @@ def _ratio_ticks(least: float, most: float, wanted: int) -> list[float]:
     return ticks[:: max(1, ceil(len(ticks) / (wanted + 2)))]
 
 
-# Letters of this size are so wide, on the average.
+# The average width of a letter, relative to the font size.
 _LETTER = 0.56
 
 
 class Panel(NamedTuple):
-    """Drawn on `paper`; `x` and `y` take values to points."""
+    """A chart area on `paper`; `x` and `y` turn values into points."""
 
     paper: Paper
     x: Scale
     y: Scale
 
     def places(self, values: Sequence[tuple[float, float]]) -> Points:
-        """Values as points of the paper."""
+        """Return values as points of the paper."""
         return [(self.x.position(x), self.y.position(y)) for x, y in values]
 
     def frame(self, x_name: str, y_name: str, *, ticks: int = 6) -> Paper:
-        """Grid, values and names of both axes, those of `y` only where it has a name. Gives the paper."""
+        """Draw the grid, values and names of both axes, for `y` only if it has a name. Return the paper."""
         xs, ys = self.x.ticks(ticks), self.y.ticks()
         left, right, low = self.x.start, self.x.end, self.y.start
         rows = [[(left, self.y.position(y)), (right, self.y.position(y))] for y in ys]
@@ -226,7 +226,7 @@ class Panel(NamedTuple):
         return self.paper
 
     def target(self, rate: float, text: str) -> None:
-        """A dashed line across, labelled above its right end, or its left end where it lies high."""
+        """Draw a dashed line across, with its label above the right end, or above the left if it is high."""
         y = self.y.position(rate)
         self.paper.line([(self.x.start, y), (self.x.end, y)], dashed=True, width=1.1)
         if y > (self.y.start + self.y.end) / 2:
@@ -235,20 +235,20 @@ class Panel(NamedTuple):
             self.paper.text(self.x.end, y + 6, text, anchor="right", bold=True)
 
     def intervals(self, values: Sequence[tuple[float, float, float]], colour: str) -> None:
-        """A bar from the lower to the upper of each `(x, lower, upper)`."""
+        """Draw a bar from lower to upper for each `(x, lower, upper)`."""
         bars = [self.places([(x, lower), (x, upper)]) for x, lower, upper in values]
         self.paper.line(*bars, colour=colour, width=1.0)
 
     def band(self, values: Sequence[tuple[float, float, float, float]]) -> None:
-        """`(x, lower, median, upper)` as a band with a line in it."""
+        """Draw `(x, lower, median, upper)` as a band with a line for the median."""
         outline = [(x, lower) for x, lower, _, _ in values]
         outline += [(x, upper) for x, _, _, upper in reversed(values)]
         self.paper.area(self.places(outline), PALE_BLUE)
         self.paper.line(self.places([(x, median) for x, _, median, _ in values]), colour=BLUE)
 
     def names(self, named: Sequence[tuple[float, float, str]], drawn: Sequence[Box]) -> None:
-        """Words beside their places, on nothing that is `drawn` and on no other words: the first ones
-        where least lies, the others where there is room."""
+        """Draw words next to their places, free of boxes in `drawn` and of each other. The first words are
+        always drawn, where they overlap least; the others only if there is room."""
         taken = [*drawn]
         for number, (x, y, text) in enumerate(named):
             place, wide = (self.x.position(x), self.y.position(y)), len(text) * SMALL * _LETTER
@@ -263,8 +263,8 @@ class Panel(NamedTuple):
                 self.paper.text(place[0] + right, place[1] + up, text, anchor=anchor)
 
 
-# Where words may stand beside their place: how far to the right and up, and which end of them is there.
-# First above and left of it, where nothing of a front lies.
+# Positions for words relative to their place: offset to the right, offset up, and the anchor. The first is
+# above and left of the place, where a front has no points.
 _SPOTS: Sequence[tuple[float, float, Anchor]] = (
     *((-6, 7, "right"), (8, -6, "left"), (6, 9, "left"), (-6, -9, "right")),
     *((-4, 19, "right"), (8, -18, "left"), (0, 24, "center"), (0, -26, "center")),

@@ -1,4 +1,4 @@
-"""Words and numbers of answers about language models."""
+"""Words and numbers in answers about language models."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def engine_text(candidate: GenerationCandidate) -> str:
 
 
 def way_text(placed: Mapping[str, Any]) -> str:
-    """'2 x TP4', '1 x DP8': a placement as documents have it."""
+    """'2 x TP4', '1 x DP8': a document's placement."""
     ranks = placed.get("data_parallel", 1)
     return f"{placed['replicas']} x " + (f"DP{ranks}" if ranks > 1 else f"TP{placed['tensor_parallel']}")
 
 
 def gpu_text(name: str) -> str:
-    """'H100', 'RTX PRO 6000': the name of a GPU without its memory and its form."""
+    """Return a GPU's name without its memory and form factor: 'H100', 'RTX PRO 6000'."""
     return re.split("-| Blackwell", name)[0]
 
 
 def gpus_text(name: str, count: int) -> str:
-    """'8 x H100': how many GPUs, and which, as short as tables need it."""
+    """Return the number and name of GPUs, short enough for tables: '8 x H100'."""
     return f"{count} x {shortened(gpu_text(name), _MOST_LETTERS)}"
 
 
 def seconds_text(seconds: float, *, up: bool = False) -> str:
-    """'38 ms', '1.25 s', '75 s': three digits, rounded `up` where it is a bound."""
+    """Return seconds with three digits: '38 ms', '1.25 s', '75 s'. Bounds are rounded `up`."""
     if not isfinite(seconds):
         return "unknown"
     amount, unit = (seconds, "s") if seconds >= _SECONDS_FROM else (1000 * seconds, "ms")
@@ -62,27 +62,27 @@ def seconds_text(seconds: float, *, up: bool = False) -> str:
 
 
 def gib_text(gib: float) -> str:
-    """'14.9', '0.52': GiB to three digits."""
+    """Return GiB with three digits: '14.9', '0.52'."""
     return f"{gib:,.0f}" if gib >= 100 else f"{gib:.3g}"
 
 
 def count_text(count: float) -> str:
-    """'1,020', '40', '2.5': requests in flight."""
+    """Return a number of requests in flight: '1,020', '40', '2.5'."""
     return f"{count:,.0f}" if count >= 10 else f"{count:.3g}"
 
 
-# What `advisor measure` of a language model takes for granted.
+# Defaults of `advisor measure` for a language model.
 _USUAL = {("--precision", "bf16"), ("--kv-precision", "bf16")}
 
 
 def speculation_words(tokens: str, drafter: str | None) -> list[str]:
-    """The arguments with which vLLM drafts tokens: so many a step, by a model or by n-grams of the prompt."""
+    """Return vLLM's arguments to draft tokens in each step, with a model or n-grams of the prompt."""
     draft = {"model": drafter} if drafter else {"method": "ngram"}
     return ["--speculative-config", json.dumps({**draft, "num_speculative_tokens": int(tokens)})]
 
 
 def speculation_message(request: Mapping[str, Any]) -> Message | None:
-    """'4 tokens a step drafted by meta-llama/Llama-3.1-8B', of a document's question; None without."""
+    """'4 tokens a step drafted by meta-llama/Llama-3.1-8B', or None if the question has no speculation."""
     if not request.get("draft_acceptance"):
         return None
     return Message(
@@ -93,8 +93,8 @@ def speculation_message(request: Mapping[str, Any]) -> Message | None:
 
 
 def trial_command(candidate: GenerationCandidate, request: ServingQuestion) -> str:
-    """The command to type on one of the instances: the load of one replica, as its share of the whole; what
-    drafts is told to the engine that it starts."""
+    """Return the command that measures one replica on one instance, at its share of the whole load. If the
+    command starts the engine, it passes on the speculation."""
     placement = candidate.placement
     replicas = placement.replicas * candidate.spec.count // placement.nodes
     alone = placement.nodes == placement.ranks == 1  # else an export starts it

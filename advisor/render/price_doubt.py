@@ -1,4 +1,4 @@
-"""The dependence of an answer on prices that are not listed, and the command that asks for today's."""
+"""Says how an answer depends on unlisted prices, and which command fetches today's prices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from advisor.render.records import by_price, fields, spec_fields
 from advisor.render.text import SURE, AnyAnswer
 from advisor.units import short_usd
 
-# How a price of an instance is known that is not listed, or old; and that of a disk.
+# How an unlisted or old price is known: words for an instance's price, and for a disk's.
 _KINDS = {
     ESTIMATED: (Message("estimated"), Message("disk estimated")),
     OBSERVED: (Message("seen {day}"), Message("disk price seen once")),
@@ -36,8 +36,8 @@ Record = Mapping[str, Any]
 
 
 def doubt_sentences(document: Record, t: Texts) -> list[str]:
-    """The doubt about the price of a document's spec, whole and without a firmer one; none where there is no
-    doubt."""
+    """Return the doubt about the price of a document's spec: with the cheapest spec at a firmer price, then
+    without. The list is empty if the price is not in doubt."""
     call = document.get("price_call")
     if not call or "per" not in call or not (doubt := _doubt(call, clouds=covers_clouds(document))):
         return []
@@ -47,15 +47,15 @@ def doubt_sentences(document: Record, t: Texts) -> list[str]:
 
 
 def price_sentences(call: Record, *, clouds: bool) -> list[Message]:
-    """The sentences of a `price_call` block, from its numbers and codes: of an answer given now, and of a
-    saved one in another language. `clouds`: the question covers more than one cloud."""
+    """Return the sentences of a `price_call` block, built from its numbers and codes, so that saved answers
+    can be translated. `clouds`: the question covers more than one cloud."""
     sentences = _doubt(call, clouds=clouds), _cheaper(call, clouds=clouds)
     return [sentence for sentence in sentences if sentence]
 
 
 def _doubt(call: Record, *, clouds: bool) -> Message | None:
-    """How an unlisted chosen price is known, what it may be, and the cheapest at a firmer one; None if
-    listed."""
+    """Return how the chosen spec's unlisted price is known, its range, and the cheapest spec at a firmer
+    price. None if the price is sure."""
     chosen, listed = call["chosen"], call["listed"]
     kinds = _kinds(chosen)
     if not kinds or chosen["high_usd_per_hour"] <= SURE * chosen["low_usd_per_hour"]:
@@ -73,7 +73,7 @@ def _doubt(call: Record, *, clouds: bool) -> Message | None:
 
 
 def _cheaper(call: Record, *, clouds: bool) -> Message | None:
-    """The spec that may be cheaper than the chosen one, whose price is too unsure; None where none is."""
+    """Return the spec that may be cheaper than the chosen one but whose price is too unsure, or None."""
     cheaper = call["cheaper"]
     if cheaper is None:
         return None
@@ -89,7 +89,7 @@ def _cheaper(call: Record, *, clouds: bool) -> Message | None:
 
 
 def _range(spec: Record, call: Record) -> Message:
-    """'$0.0491 to $0.573/h', of a run what it costs."""
+    """'$0.0491 to $0.573/h', or the range of a run's cost."""
     if call["per"] == "run":
         ends = spec["cost"]
         low, high = short_usd(ends["low"]), short_usd(ends["high"])
@@ -103,26 +103,26 @@ def _hourly(price: Record) -> Message:
 
 
 def range_message(price: Record) -> Message:
-    """'seen 2024-09-28; today's may be $0.0491 to $0.574/h': of an instance's price that is not sure."""
+    """'seen 2024-09-28; today's may be $0.0491 to $0.574/h', for an instance whose price is unsure."""
     seen = Message(_KINDS[price["kind"]][0].text, day=price["as_of"])
     return Message(_TODAY.text, kinds=[seen], range=_hourly(price))
 
 
 def _kinds(spec: Record) -> list[Message]:
-    """The kinds of the prices in a total that are not listed, or old; the instance's first."""
+    """Return the kinds of the unlisted or old prices in a spec's total, the instance's first."""
     price, disk = spec["unlisted"]["instance"], spec["unlisted"]["disk"]
     kinds = [Message(_KINDS[price][0].text, day=spec.get("as_of", ""))] if price else []
     return [*kinds, _KINDS[disk][1]] if disk else kinds
 
 
 def price_doubt_block(answer: AnyAnswer) -> dict[str, Any] | None:
-    """The document's `price_call`, with the command or the page that tells today's price of the offer that
-    would settle it; null where listed prices alone decide."""
+    """Return the document's `price_call`, with the command or web page for today's price of the offer in
+    doubt. None if only listed prices decide."""
     call = answer.price_call
     if call is None:
         return None
     specs = {"chosen": answer.chosen, "listed": call.listed, "cheaper": call.cheaper}
-    # The numbers and codes that the sentences are made of.
+    # The numbers and codes that the sentences are built from.
     facts: dict[str, Any] = {
         "per": ranked_cost(answer.chosen, answer)[1],
         **{name: candidate and _priced_block(candidate, answer) for name, candidate in specs.items()},
@@ -150,7 +150,7 @@ def _priced_block(candidate: AnyCandidate, answer: AnyAnswer) -> dict[str, Any]:
         "as_of": spec.offer.price.as_of.isoformat(),
         **fields(spec, "total_usd_per_hour low_usd_per_hour high_usd_per_hour"),
         "cost": {"median": cost, **by_price(spec, cost)},
-        # The kind of a price that is not listed, or is old (`list`).
+        # The kind of a price that is unlisted or old (`list`).
         "unlisted": {
             name: None if price is None or is_listed(price, answer.today) else price.kind
             for name, price in (("instance", spec.offer.price), ("disk", spec.disk.price))
@@ -159,10 +159,10 @@ def _priced_block(candidate: AnyCandidate, answer: AnyAnswer) -> dict[str, Any]:
 
 
 def ranked_cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]:
-    """What a candidate ranks by at the median, in dollars, and of what that is."""
+    """Return the median cost in dollars that a candidate is ranked by, and its unit ('hour', 'run', ..)."""
     if answer.request.ranks_by_price:
         return candidate.spec.total_usd_per_hour, "hour"
-    # Each task's candidate has its own; none is imported for answers about the others.
+    # The candidates of each task differ; importing their types would slow other answers.
     run = getattr(candidate, "usd_per_run", None)
     if run is not None:
         return run.median, "run"

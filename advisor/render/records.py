@@ -1,8 +1,8 @@
-"""The blocks of JSON that documents share: a price, a disk, an instance, a prediction, a run, ...
+"""The JSON blocks that documents share: a price, a disk, an instance, a prediction, a run, ...
 
-Each concept is written by one function here, whatever document it stands in. Values are JSON-ready and not
-rounded, but for sentences, which are `Message`s until `render.document.plain` or a report renders them. Null
-is what is not known or does not apply, never 0."""
+One function writes each concept, whatever document it is in. Values are JSON-ready and unrounded. Sentences
+stay `Message`s until `render.document.plain` or a report renders them. Null means unknown or not applicable,
+and is never written as 0."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ if TYPE_CHECKING:
     from advisor.domain.language import FineTuningCandidate, GenerationCandidate
     from advisor.domain.live import LiveCheck, PriceAnswer  # few answers have any
 
-    # A prediction, or a candidate with one.
+    # A prediction, or a candidate that has one.
     Claim = Prediction | GenerationCandidate | FineTuningCandidate
 
 BOUNDS = ("lower", "median", "upper")
-# So many rejected types are named where nobody wants them all.
+# The number of rejected types that a document names by default.
 NEAREST_REJECTED = 10
-# The least risk that is weak evidence.
+# Evidence of at least this risk is weak.
 WEAK = 3
 RISKS = ("very low", "low", "medium", "high", "very high")
-# Least lower bound over the median of each risk but the highest.
+# For each risk but the highest, the least ratio of lower bound to median.
 WIDE = 0.6
 _RISK_SHARES = (0.95, 0.85, WIDE, 0.4)
-# The risk of bounds that held in less than so many per cent of withheld cases, where 90 are promised.
+# The risk if bounds held in less than this percentage of withheld cases (90 are promised).
 MISSES = 75.0
 _RISK_HELD = ((4, 60.0), (WEAK, MISSES), (2, 85.0))
 
 
 def fields(record: object, names: str) -> dict[str, Any]:
-    """Some fields of a record as they are."""
+    """Return some fields of a record, unchanged."""
     return {name: getattr(record, name) for name in names.split()}
 
 
 def spec_fields(spec: Spec, names: str) -> dict[str, Any]:
-    """What is ordered: some of where a spec is, what it is, how many, and what it costs, by their names."""
+    """Return the named facts of a spec: its place, type, number of instances, disk and price."""
     offer = spec.offer
     facts = {
         "cloud": offer.instance.cloud,
@@ -77,27 +77,27 @@ def spec_fields(spec: Spec, names: str) -> dict[str, Any]:
 
 
 def bounds(interval: Any) -> dict[str, float]:
-    """Lower bound, median and upper bound of a `Prediction` or a `Span`."""
+    """Return lower bound, median and upper bound of a `Prediction` or a `Span`."""
     return {name: getattr(interval, name) for name in BOUNDS}
 
 
 def finite_bounds(span: Span) -> dict[str, float | None]:
-    """The record with null for an infinite bound: no bound is known."""
+    """Return the bounds, with null for an infinite one, which means unknown."""
     return {name: value if isfinite(value) else None for name, value in bounds(span).items()}
 
 
 def notes_text(notes: Iterable[Any]) -> str:
-    """The notes on a type that the user must mind, in one text."""
+    """Join the notes on a type that the user must know."""
     return "; ".join(map(str, notes))
 
 
 def rate_unit(dataset: DatasetProfile) -> str:
-    """'images/s', 'sequences/s': what a throughput counts."""
+    """Return the unit of a throughput: 'images/s', 'sequences/s'."""
     return f"{dataset.sample}s/s"
 
 
 def instance_block(instance: InstanceType) -> dict[str, Any]:
-    """The facts of an instance type."""
+    """Return the facts of an instance type."""
     gpu = None
     if instance.gpu_name is not None:
         gpu = {"name": instance.gpu_name, "count": instance.gpu_count, "memory_mib": instance.gpu_memory_mib}
@@ -111,7 +111,7 @@ def instance_block(instance: InstanceType) -> dict[str, Any]:
 
 
 def disk_block(disk: Disk) -> dict[str, Any]:
-    """A disk with what it sustains on its instance, and its burst where it has one."""
+    """Return a disk with the rate that it sustains on its instance, and its burst if it has one."""
     burst = disk.burst
     return {
         "type": disk.rate.type,
@@ -131,7 +131,7 @@ def disk_block(disk: Disk) -> dict[str, Any]:
 
 
 def price_block(price: Price, currency: str = "USD") -> dict[str, Any]:
-    """An instance's price with date and source, in units of a currency whose rate is unknown."""
+    """Return a price with date and source; in `currency` if its dollar exchange rate is unknown."""
     hourly = fields(price, "usd_per_hour low_usd_per_hour high_usd_per_hour")
     if currency != "USD":
         hourly = {"usd_per_hour": None, "currency": currency, "per_hour": price.usd_per_hour}
@@ -139,7 +139,7 @@ def price_block(price: Price, currency: str = "USD") -> dict[str, Any]:
 
 
 def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, Any]:
-    """Throughput with its interval, what binds, and how far each stage is used."""
+    """Return throughput with its interval, the bottleneck, and the utilization of each stage."""
     return {
         "batch_size": workload.batch_size,
         "precision": str(workload.precision),
@@ -160,12 +160,12 @@ def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, An
     }
 
 
-# What a GPU by itself has of a prediction.
+# The fields of a prediction that apply to a GPU by itself.
 _OF_GPUS = ("batch_size", "precision", "memory_format", "predicted", "extrapolation")
 
 
 def gpu_prediction_block(workload: Workload | None, prediction: Prediction | None) -> dict[str, Any]:
-    """The part of a prediction that a GPU by itself has; rates are null where no batch fits."""
+    """Return the part of a prediction about a GPU by itself; rates are null if no batch fits."""
     if workload is None or prediction is None:
         return {**dict.fromkeys(_OF_GPUS), "extrapolation": []}
     whole = prediction_block(workload, prediction)
@@ -173,11 +173,11 @@ def gpu_prediction_block(workload: Workload | None, prediction: Prediction | Non
 
 
 def risk(claim: Claim) -> int:
-    """0 (very low) to 4 (very high): how wide the interval is, how many facts lie outside of what was
-    measured, and how often the bound held where truth like this was withheld.
+    """Return a claim's risk, from 0 (very low) to 4 (very high): the highest by width of the interval, by
+    facts outside what was measured, and by how often such bounds held on withheld data.
 
-    One such fact makes it 2 at least, three of them 3. A bound that held in less than 85, 75 or 60 % makes it
-    2, 3 or 4; one that no withheld truth backs at all makes it 3."""
+    One fact outside gives 2, three give 3. Bounds that held in less than 85, 75 or 60 % give 2, 3 or 4, and
+    an untested model gives 3. An uncalibrated claim has the highest risk."""
     if not claim.calibrated:
         return len(RISKS) - 1
     outside, held = len(claim.extrapolation), claim.withheld.held_percent if claim.withheld else 100.0
@@ -188,7 +188,7 @@ def risk(claim: Claim) -> int:
 
 
 def standing(claim: Claim) -> Message | None:
-    """What a chance that stands beside weak evidence is said to hang on; None where evidence is better."""
+    """Return what the chance is based on if the evidence is weak ('by weak evidence'), else None."""
     if not hasattr(claim, "withheld"):  # a task's own may name no tests
         return None
     if is_untested(claim):
@@ -199,18 +199,18 @@ def standing(claim: Claim) -> Message | None:
 
 
 def is_untested(claim: Claim) -> bool:
-    """Whether a rate is a model's that no withheld truth like it backs."""
+    """Return whether a rate comes from a model that was never tested on similar withheld data."""
     modelled = getattr(claim, "provenance", Provenance.MODELLED) == Provenance.MODELLED
     return modelled and claim.withheld is None
 
 
 def withheld_block(test: Withheld | None) -> dict[str, Any] | None:
-    """The test of withheld truth that is most like a prediction."""
+    """Return the test on withheld data that is most like a prediction."""
     return None if test is None else fields(test, "what median_percent held_percent rows")
 
 
 def latency_block(latency: Latency | None) -> dict[str, Any] | None:
-    """One batch's latency in milliseconds; null but for inference, p99 null without a bound."""
+    """Return a batch's latency in milliseconds; null except for inference. p99 is null without a bound."""
     if latency is None:
         return None
     bounded = isfinite(latency.p99_seconds)
@@ -218,7 +218,7 @@ def latency_block(latency: Latency | None) -> dict[str, Any] | None:
 
 
 def batch_point_block(point: BatchPoint) -> dict[str, Any]:
-    """The rate of an instance at one batch size."""
+    """Return the rate of an instance at one batch size."""
     return {
         "batch_size": point.batch_size,
         "throughput": bounds(point.prediction),
@@ -228,13 +228,13 @@ def batch_point_block(point: BatchPoint) -> dict[str, Any]:
 
 
 def by_price(spec: Spec, usd: float) -> dict[str, float]:
-    """Between what a cost at the median rate lies, since the spec's price does in 9 of 10 cases."""
+    """Return the range of a cost at the median rate that follows from the price's range in 9 of 10 cases."""
     total = spec.total_usd_per_hour or 1.0  # what is free is free at every rate
     return {"low": usd * spec.low_usd_per_hour / total, "high": usd * spec.high_usd_per_hour / total}
 
 
 def run_block(run: RunTime | None, usd: Span | None, spec: Spec | None = None) -> dict[str, Any] | None:
-    """Hours and dollars of a whole run; null where none was asked for, `usd` without a price."""
+    """Return hours and dollars of a run; null without a run, and `usd` is null without a price."""
     if run is None:
         return None
     return {
@@ -247,12 +247,12 @@ def run_block(run: RunTime | None, usd: Span | None, spec: Spec | None = None) -
 
 
 def first_epoch_block(hours: Span | None) -> dict[str, Any] | None:
-    """Hours of the first pass over the data, from the disk; null where nothing trains."""
+    """Return hours of the first pass over the data, read from the disk; null except for training."""
     return finite_bounds(hours) if hours else None
 
 
 def spec_block(spec: Spec) -> dict[str, Any]:
-    """An offer with its disk and price."""
+    """Return an offer with its disk and price."""
     return {
         **spec_fields(spec, "cloud region market count"),
         **instance_block(spec.offer.instance),
@@ -268,10 +268,10 @@ def spec_block(spec: Spec) -> dict[str, Any]:
 
 
 def candidate_block(candidate: Candidate) -> dict[str, Any]:
-    """A spec with its price, prediction and cost."""
+    """Return a spec with its price, prediction and cost."""
     spec, prediction = candidate.spec, candidate.prediction
     predicted = prediction_block(candidate.workload, prediction)
-    # Instances that train together have the network between them.
+    # The network between instances that train together.
     network = candidate.node_network if spec.count > 1 else None
     predicted["predicted"] |= {
         "throughput_each": bounds(prediction.times(1 / spec.count)),
@@ -298,7 +298,7 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
 
 
 def pareto_block(candidate: Candidate) -> dict[str, Any]:
-    """A spec of the front of price and rate."""
+    """Return a spec on the front of price and rate."""
     return {
         **spec_fields(candidate.spec, "instance_type count cloud region gpu disk"),
         "batch_size": candidate.workload.batch_size,
@@ -309,7 +309,7 @@ def pareto_block(candidate: Candidate) -> dict[str, Any]:
 
 
 def rejected_block(rejected: Rejected) -> dict[str, Any]:
-    """A type that is not recommended, and why; of what cannot be ordered also since when."""
+    """Return a rejected type and the reason; if it cannot be ordered, also since when."""
     detail = rejected.detail
     closed: dict[str, Any] = {"count": rejected.count} if rejected.count > 1 else {}
     if rejected.reason == "not_offered" and isinstance(detail, Message):
@@ -319,7 +319,7 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
 
 
 def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> dict[str, Any]:
-    """Changes that are enough together, and what they give; `lower` is the lower bound of that."""
+    """Return changes that together suffice, and what they give; `lower` returns its lower bound."""
     gives = relaxation.gives
     hours: Any = gives.run.hours if getattr(gives, "run", None) else getattr(gives, "hours", None)
     usd: Any = gives.usd_per_run if hours else None
@@ -342,13 +342,13 @@ def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> d
 
 
 def brief_block(candidate: AnyCandidate) -> dict[str, Any]:
-    """A spec that another one is held against: what to order, its price, and its chance."""
+    """Return a spec that another is compared with: what to order, its price and its chance."""
     names = "cloud instance_type count region market disk total_usd_per_hour"
     return spec_fields(candidate.spec, names) | {"probability": candidate.probability}
 
 
 def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any]]:
-    """The effects of other settings; `gain` is the factor by which the GPU alone is faster."""
+    """Return the effects of other settings; `gain` is the factor by which the GPU alone is faster."""
     return [
         {
             "change": setting.name,
@@ -366,7 +366,7 @@ def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any
 
 
 def price_answer_block(answer: PriceAnswer) -> dict[str, Any]:
-    """A price that a cloud was asked for: the one before, the new one, or why there is none."""
+    """Return a cloud's reply about a price: the earlier price, the new one, or why there is none."""
     return {
         "instance_type": answer.instance_type,
         "region": answer.region,
@@ -380,7 +380,7 @@ def price_answer_block(answer: PriceAnswer) -> dict[str, Any]:
 
 
 def live_block(check: LiveCheck | None) -> dict[str, Any] | None:
-    """Every type that a cloud was asked for, in order; null where none was to be asked."""
+    """Return every type whose price was fetched live, in order; null if nothing was to be fetched."""
     if check is None:
         return None
     return {
@@ -397,7 +397,7 @@ def live_block(check: LiveCheck | None) -> dict[str, Any] | None:
 
 
 def explanation_document(instance_type: str, explanation: Explanation) -> dict[str, Any]:
-    """An explanation; `next_stage` is null where there is but one stage."""
+    """Return an explanation; `next_stage` is null if there is only one stage."""
     following = None
     if explanation.next_stage is not None and explanation.next_rate is not None:
         times = explanation.next_rate / explanation.bottleneck_rate

@@ -15,12 +15,12 @@ from advisor.render.text import table
 from advisor.units import format_usd
 
 Document = Mapping[str, Any]
-# Programs read thousands of changes; people get the largest.
+# Programs read thousands of changes; people get this many of the largest.
 _MOST = 20
 
 
 def price_changes_text(document: Document) -> str:
-    """Totals and the largest changes, then what they mean for each saved answer."""
+    """Return the totals and the largest changes, then their effect on each saved answer."""
     lines = [f"Prices of {document['old']} and of {document['new']}", "", *_totals(document["totals"])]
     lines += _largest(document["prices"])
     for answer in document["answers"]:
@@ -29,7 +29,7 @@ def price_changes_text(document: Document) -> str:
 
 
 def _totals(totals: list[Document]) -> list[str]:
-    """Clouds with a change, then how many prices elsewhere are the same."""
+    """Return the clouds and markets with a change, then how many other prices are the same."""
     if not totals:
         return ["Neither has any such price."]
     moved = [row for row in totals if row["changed"] or row["added"] or row["removed"]]
@@ -91,7 +91,7 @@ def _answer_lines(answer: Document) -> Iterator[str]:
 
 
 def _verdict(answer: Document) -> str:
-    """The verdict on the answer's own choice."""
+    """Return whether the spec that an answer recommends is still the cheapest of its specs."""
     pick, cheapest = answer["recommended"], answer["cheapest"]
     old, new = cheapest["old"], cheapest["new"]
     if new is None:
@@ -118,7 +118,7 @@ KEPT_SCHEMA = "advisor.catalog-refreshed/1"
 
 
 def refresh_document(refresh: Refresh) -> dict[str, Any]:
-    """The whole summary as JSON-ready values."""
+    """Return the whole refresh as JSON-ready values."""
     return {
         "schema": SCHEMA,
         "as_of": refresh.as_of.isoformat(),
@@ -134,7 +134,7 @@ def refresh_document(refresh: Refresh) -> dict[str, Any]:
 
 
 def refresh_text(refresh: Refresh) -> str:
-    """Counts, then what changed, what was refused and why, and where it is kept."""
+    """Return counts, then what changed, what was refused and why, and where the prices were saved."""
     taken = [answer for answer in refresh.answers if answer.price]
     changed = [answer for answer in taken if answer.changed]
     refused = [answer for answer in refresh.answers if not answer.price]
@@ -175,7 +175,7 @@ def _percent(answer: PriceAnswer) -> str:
 
 
 def _refusals(refused: Sequence[PriceAnswer]) -> list[str]:
-    """Implausible prices one by one; of the others, that many types share each reason."""
+    """Return implausible prices one by one, and other refusals grouped by market and reason."""
     lines = [
         f"Refused: {answer.instance_type} ({answer.market}): {answer.why}; --accept-implausible takes it"
         for answer in refused
@@ -190,7 +190,7 @@ def _refusals(refused: Sequence[PriceAnswer]) -> list[str]:
 
 
 def kept_document(kept: Mapping[str, Overlay]) -> dict[str, Any]:
-    """The kept prices and offerings of each cloud, as JSON-ready values."""
+    """Return the saved prices and offerings of each cloud, as JSON-ready values."""
     return {
         "schema": KEPT_SCHEMA,
         "prices": [
@@ -219,7 +219,7 @@ def kept_document(kept: Mapping[str, Overlay]) -> dict[str, Any]:
 
 
 def kept_text(kept: Mapping[str, Overlay]) -> str:
-    """The kept prices and offerings as a table."""
+    """Return the saved prices as a table, then the types that are no longer offered."""
     if not any(kept.values()):
         return "nothing has been refreshed: the snapshot that ships answers"
     rows = [

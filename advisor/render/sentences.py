@@ -34,7 +34,7 @@ def disk_name(order: Any, t: Texts) -> str:
 
 
 def gpu_name(spec: Record, t: Texts) -> str:
-    """'1 x T4' of a spec (with a `gpu` of its own) or of a drawn row; 'none' without."""
+    """Return '1 x T4' for a spec or a row of a chart, 'none' without a GPU, or a bare GPU name as it is."""
     gpu = spec["gpu"]
     if not gpu:
         return t("gpu.none")
@@ -45,8 +45,8 @@ def gpu_name(spec: Record, t: Texts) -> str:
 
 
 def stage_name(stage: str | None, t: Texts, *, on_cpu: bool = False, unit: str = "images/s") -> str:
-    """'GPU', or 'CPU compute' of a machine without one; 'decoding on vCPUs'; of a language model
-    'reading the weights from GPU memory', or nothing where it is tuned."""
+    """Return a stage's name: 'GPU' ('CPU compute' if `on_cpu`), 'decoding on vCPUs' or, for a language model,
+    'reading the weights from GPU memory'. Fine-tuning has no stage: ''."""
     if on_cpu and stage == Stage.ACCELERATOR:
         return t("stage.cpu")
     if stage == Stage.HOST and unit != "images/s":
@@ -55,32 +55,32 @@ def stage_name(stage: str | None, t: Texts, *, on_cpu: bool = False, unit: str =
 
 
 def bound_name(spec: Record, t: Texts) -> str:
-    """The stage that holds a spec back, or a row that is drawn of one."""
+    """Return the name of the stage that limits the rate of a spec, or of a row of a chart."""
     unit = spec.get("predicted", spec).get("unit", "images/s")
     return stage_name(spec.get("bottleneck"), t, on_cpu=spec["gpu"] is None, unit=unit)
 
 
 def sample_name(unit: str) -> str:
-    """The sample that a rate in `unit` counts: 'output_tokens', 'tokens', or 'samples' of a network."""
+    """Return what a rate in `unit` counts: 'output_tokens', 'tokens', or 'samples' for a network."""
     return _SAMPLES.get(unit, "samples")
 
 
 def unit_name(section: Record, t: Texts) -> str:
-    """'images/s', 'sequences/s': what the rates of a workload count."""
+    """Return the unit of a workload's rates: 'images/s', 'sequences/s'."""
     unit = (section["answer"]["spec"] or {}).get("unit", "images/s")
     return t.known(f"unit.{unit}", unit)
 
 
 def asked_text(document: Record, t: Texts) -> str:
-    """'resnet50 inference; 2,000 images/s or more', 'Qwen/Qwen3-8B finetuning; method qlora; 50M tokens':
-    the question and what it aims at."""
+    """Return the question and its aims: 'resnet50 inference; 2,000 images/s or more', 'Qwen/Qwen3-8B
+    finetuning; method qlora; 50M tokens'."""
     request = document["request"]
     aims = aimed_at(request, t) if "asked" in document else t.listed(_limits(request, t))
     return t.listed(filter(None, (_asked(document, t), goal_text(request, t), aims)))
 
 
 def asked_sentence(document: Record, t: Texts) -> str:
-    """The question, with all its limits."""
+    """Return the question with all its limits, as a sentence."""
     request = document["request"]
     required = request.get("required_confidence", request["confidence"])
     sure = t("limit.confidence", percent=plain(100 * required)) if required is not None else None
@@ -89,14 +89,14 @@ def asked_sentence(document: Record, t: Texts) -> str:
 
 
 def _asked(document: Record, t: Texts) -> str:
-    """The network or model, and the task."""
+    """Return the network or model, and the task."""
     request = document["request"]
     usual = Message("{model} {task}", model=request["model"], task=Message(request["task"]))
     return translated(document.get("asked") or usual, t)
 
 
 def headline(document: Record, t: Texts) -> str:
-    """The pick and its price, else the nearest spec, else that there is none."""
+    """Return the pick and its price, else the nearest spec, else that there is none."""
     chosen = document["recommendation"]
     spec = chosen or document["nearest"]
     if spec is None:
@@ -113,19 +113,19 @@ def headline(document: Record, t: Texts) -> str:
 
 
 def _market_of(spec: Record, t: Texts) -> str:
-    """'on-demand, other people's hosts': the market, and whose machines they are where not a cloud's own."""
+    """'on-demand, other people's hosts': the market, and whose machines they are if not the cloud's."""
     market, terms = t.known("market." + spec["market"], spec["market"]), spec["price"].get("terms")
     said = [translated(terms, t)] if terms and spec["market"] == Market.ON_DEMAND else []
     return t("brief.comma").join([market, *said])
 
 
 def evidence_word(risk: int | None, t: Texts) -> str:
-    """'strong', 'fair' or 'weak', of a risk from 0 to 4; nothing where nothing is recommended."""
+    """Return 'strong', 'fair' or 'weak' for a risk from 0 to 4, or '' for None (nothing is recommended)."""
     return "" if risk is None else t(f"evidence.{min(max(risk, 1), WEAK)}")
 
 
 def strength_text(spec: Record, basis: str, t: Texts) -> str:
-    """'fair evidence: ..', 'weak evidence (wide bounds): ..': how strong a basis is, and what weakens it."""
+    """'fair evidence: ..', 'weak evidence (wide bounds): ..': how strong, if weak why, and the basis."""
     rates, test = spec["predicted"]["throughput"], spec["predicted"].get("withheld")
     if spec["risk"] < WEAK or test is None:  # without a test the basis says so
         return t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=basis)
@@ -134,8 +134,8 @@ def strength_text(spec: Record, basis: str, t: Texts) -> str:
 
 
 def never_measured(spec: Record, t: Texts, *, names: bool = False) -> list[str]:
-    """'never measured in bf16': what of a GPU no measurement backs; with `names` 'H100 never measured in
-    bf16', and what of the network none does. A saved answer does not tell it."""
+    """Return what was never measured on the GPU: 'never measured in bf16'. If `names`, also for the network,
+    with names: 'H100 never measured in bf16'. Saved answers do not have these remarks."""
     codes = UNMEASURED if names else (UNMEASURED_GPU, UNMEASURED_FORMAT)
     remarks = [remark for remark in spec["extrapolation"] if getattr(remark, "code", "") in codes]
     return [
@@ -148,9 +148,9 @@ def never_measured(spec: Record, t: Texts, *, names: bool = False) -> list[str]:
 
 
 def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
-    """The sources of a spec's rate, how predictions like it did whose truth was withheld, what was never
-    measured, and the source of its price where one is known; `has_risk`: as a sentence that says how strong
-    that evidence is."""
+    """Return what a spec's rate is based on: its source, how close similar predictions came on withheld data,
+    and what was never measured, then the source of its price, if known. If `has_risk`, this is a sentence
+    that says how strong the evidence is."""
     provenance, price = spec["predicted"]["provenance"], spec.get("price")
     rate = t.known(f"basis.{provenance}", provenance)
     if test := spec["predicted"].get("withheld"):  # no older document has it
@@ -183,19 +183,19 @@ def borderline_sentence(call: Record, t: Texts, *, clouds: bool = False) -> str:
 
 
 def borderline_calls(document: Record) -> list[Record]:
-    """The borderline candidate that matters most, beside those of `calls_of_chosen`."""
+    """Return the most important borderline candidate that is not in `calls_of_chosen`, as a list."""
     own = calls_of_chosen(document)
     return [call for call in document["close_calls"] if call not in own][:1]
 
 
 def calls_of_chosen(document: Record) -> list[Record]:
-    """The trial of the chosen spec where misses count by cost; none in earlier versions."""
+    """Return the chosen spec's trial, if the expected cost decided; earlier versions have none."""
     weighed = decision_of(document).get("rule") == "expected-cost"
     return [call for call in document["close_calls"] if weighed and call["kind"] == _OF_CHOSEN]
 
 
 def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
-    """The changed question and the rate it gives, with its chance where known."""
+    """Return the relaxed question, the rate that it gives, and the chance if known."""
     changes = [
         t("relax.change", option=change["option"], to=shlex.quote(change["to"]), from_=change["from"])
         if change["to"] is not None
@@ -222,7 +222,7 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
 
 
 def _run_cost(run: Record, t: Texts) -> str:
-    """'$45.85 (up to $55.25)': the upper bound where it is known."""
+    """'$45.85 (up to $55.25)': a run's cost, and the upper bound if it is known."""
     usd, most = short_usd(run["usd"]), run.get("most_usd")
     return t("relax.up_to", usd=usd, most=short_usd(most)) if most else usd
 
@@ -249,7 +249,7 @@ def per_hour(usd: float, t: Texts) -> str:
 
 
 def dated_usd(record: Record, t: Texts) -> str:
-    """'$0.606/h', of a price that is not listed '$0.606/h (observed price of 2024-09-28)'."""
+    """'$0.606/h'; an unlisted price as '$0.606/h (observed price of 2024-09-28)'."""
     usd, kind = per_hour(record["total_usd_per_hour"], t), record.get("price_kind")
     if kind not in (OBSERVED, ESTIMATED):
         return usd
@@ -257,30 +257,30 @@ def dated_usd(record: Record, t: Texts) -> str:
 
 
 def _counted(count: float) -> str:
-    """'90', '1,281,167', '50M': as it is asked for, where that is short."""
+    """Return a count: '90', '1,281,167', or '50M' if it has few enough digits."""
     return f"{count / 1e6:g}M" if count >= 1e6 and count % 1e4 == 0 else f"{count:,.12g}"
 
 
 def _range(limits: Record, *, write: Callable[[float], str]) -> str:
-    """'8', '4..16', '32 GiB..': as it is asked for."""
+    """Return a range in the notation of options: '8', '4..16', '32 GiB..'."""
     least, most = ("" if end is None else write(end) for end in (limits["least"], limits["most"]))
     return least if least == most else f"{least}..{most}"
 
 
-# Limits of the mean of requests, or of a percentile.
+# These limits apply to the mean of requests, or to a percentile.
 _OF_REQUESTS = "max_ttft_ms max_tpot_ms max_e2e_seconds"
-# How fields of a request are written; one that is left out, or as it is anyway, is not.
+# How to write fields of a request. Missing fields, and those with a value in `_USUAL`, are not written.
 _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (str, "precision stack memory_format tf32 protocol input disk accelerated_only allow_extrapolation"),
     (str, "kv_precision engine method image_size"),
-    # Dollars of a million tokens in, and of one out.
+    # Dollars for a million input tokens, and for a million output tokens.
     (lambda usd: " in, $".join(usd.split(",")), "api_usd_per_million"),
     (plain, "batch_size max_hours start_minutes max_first_epoch_hours max_latency_ms"),
     (plain, "max_gpus max_count max_nodes"),
     (_counted, "epochs samples tokens"),
     ("{:,.0f}".format, "users input_tokens output_tokens context_tokens sequence"),
     (percent, "prefix_share"),
-    # '2000', or 'p99:2000' as it is asked for.
+    # A number for the mean ('2000'), or a percentile with its limit ('p99:2000').
     (lambda time: time if isinstance(time, str) else plain(time), _OF_REQUESTS),
     (plain, "target_requests_per_second max_ready_seconds burstiness think_seconds images_per_request"),
     (plain, "tensor_parallel micro_batch"),
@@ -305,14 +305,14 @@ _USUAL: Mapping[str, tuple[object, ...]] = {
 }
 
 
-# What is aimed at where no rate is: what runs, and by when, or for whom.
+# What a question aims at other than a rate: how much to run, by when, and for how many users.
 _AIMS = (
     "epochs samples tokens max_hours max_run_usd max_latency_ms max_usd_per_hour users "
     "target_requests_per_second max_ttft_ms max_tpot_ms max_e2e_seconds"
 )
 
 
-# The rate that a question aims at, and its unit where no data set has it.
+# The target rate of each kind of question, and its unit ('' if the data set determines it).
 _GOALS = {
     "target_throughput": "",
     "target_output_tokens_per_second": OUTPUT_UNIT,
@@ -321,7 +321,7 @@ _GOALS = {
 
 
 def goal_text(request: Record, t: Texts) -> str | None:
-    """'2,000 images/s or more': the rate that a question aims at."""
+    """Return the target rate of a question, if it has one: '2,000 images/s or more'."""
     for name, usual in _GOALS.items():
         if (target := request.get(name)) is not None:
             unit = usual or f"{request['dataset']['sample']}s/s"
@@ -330,7 +330,7 @@ def goal_text(request: Record, t: Texts) -> str | None:
 
 
 def aimed_at(request: Record, t: Texts) -> str | None:
-    """'90 epochs of 1,281,167 images; done within 72 h', '40 users': the aims of a question beside a rate."""
+    """Return the aims other than a rate: '90 epochs of 1,281,167 images; done within 72 h', '40 users'."""
     writers = {field: write for write, fields in _WRITERS for field in fields.split()}
     aims = [name for name in _AIMS.split() if request.get(name)]
     says = {name: _limit(name, writers[name](request[name]), t) for name in aims}
@@ -345,7 +345,7 @@ def aimed_at(request: Record, t: Texts) -> str | None:
 
 
 def _limits(request: Record, t: Texts) -> Iterator[str]:
-    """'precision amp', '90 epochs in all', 'done within 72 h'."""
+    """Yield the limits of a question: 'precision amp', '90 epochs in all', 'done within 72 h'."""
     for write, fields in _WRITERS:
         for field in fields.split():
             if request.get(field) and request[field] not in _USUAL.get(field, ()):
@@ -362,8 +362,8 @@ def _limit(field: str, value: str, t: Texts) -> str:
 
 
 def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragraph | Command]:
-    """The dependence of a recommendation on prices that are not listed, and the command that asks for
-    today's. Documents of earlier versions have nothing of it, or nothing but English sentences."""
+    """Yield how a recommendation depends on unlisted prices, and the command that fetches today's. Documents
+    of earlier versions have nothing about it, or only English sentences."""
     call = document.get("price_call")
     if call is None:
         return
@@ -378,7 +378,7 @@ def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragra
 
 
 def by_price(run: Mapping[str, Any], t: Texts) -> list[str]:
-    """The range of a run's cost at the median rate where its price is unsure; else nothing."""
+    """Return the range of a run's cost at the median rate if its price is unsure, else an empty list."""
     ends = run.get("usd_by_price")
     if not ends or ends["high"] <= SURE * ends["low"]:
         return []
@@ -386,7 +386,7 @@ def by_price(run: Mapping[str, Any], t: Texts) -> list[str]:
 
 
 def columns_of(t: Texts, *columns: tuple[Any, ...]) -> list[Column]:
-    """Columns of `(name of its heading, value, look)`; what has no price says so."""
+    """Return columns from `(name of the heading, value, look)`; unknown prices are marked as unknown."""
     looks = [rest[0] if rest else Look.TEXT for _, _, *rest in columns]
     return [
         Column(t(f"table.{name}"), of, look, t("unknown") if look is Look.USD else "")
@@ -395,7 +395,7 @@ def columns_of(t: Texts, *columns: tuple[Any, ...]) -> list[Column]:
 
 
 def rate_columns(t: Texts, confidence: float | None, path: str = "") -> list[Column]:
-    """Lower bound, median and upper bound, by the percentiles that they are."""
+    """Return columns of lower bound, median and upper bound, with the bounds' percentiles as headings."""
     lower, upper = t("table.lower"), t("table.upper")
     if confidence is not None:
         lower, upper = f"{lower_name(confidence)}/s", f"{upper_name(confidence)}/s"
@@ -407,7 +407,7 @@ def rate_columns(t: Texts, confidence: float | None, path: str = "") -> list[Col
 
 
 def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
-    """Instance (with region unless `home`, and cloud if several), GPU and disk."""
+    """Return columns of the instance (with region unless it is `home`; cloud if `clouds`), GPU and disk."""
     return columns_of(
         t,
         (
@@ -431,7 +431,7 @@ def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
 
 
 def cost_columns(t: Texts, spec: Record) -> list[Column]:
-    """Columns of the costs of specs like this one, and of their bottlenecks."""
+    """Return columns of costs and bottlenecks that suit specs like this one."""
     bound = columns_of(t, ("bound", lambda spec: bound_name(spec, t))) if "tuning" not in spec else []
     if spec.get("run"):
         takes = ("run_takes", lambda spec: format_span(spec["run"]["hours"]["median"]))
@@ -444,7 +444,7 @@ def cost_columns(t: Texts, spec: Record) -> list[Column]:
 
 
 def alternative_columns(specs: Sequence[Record], t: Texts, home: str, *, clouds: bool) -> list[Column]:
-    """Columns of the specs that answer; market, price kind and batch size only where they differ."""
+    """Return columns of the specs that answer. Market and price kind are included only if needed."""
     priced = columns_of(
         t, ("kind", lambda spec: f"{t('market.' + spec['market'])}, {t('kind.' + spec['price']['kind'])}")
     )
@@ -454,14 +454,14 @@ def alternative_columns(specs: Sequence[Record], t: Texts, home: str, *, clouds:
         *columns_of(t, ("per_hour", "price.total_usd_per_hour", Look.USD)),
         *rate_columns(t, specs[0]["predicted"]["confidence"], "predicted.throughput.")[:2],
         *_wait_columns(specs, t),
-        # What binds a served model takes more room than it says.
+        # The bottleneck of a served model takes more space than it is worth.
         *cost_columns(t, specs[0])[: 1 if "serving" in specs[0] else None],
         *([] if alike and all(spec["price"]["kind"] == LIST for spec in specs) else priced),
     ]
 
 
 def _wait_columns(specs: Sequence[Record], t: Texts) -> Iterator[Column]:
-    """Columns of batch sizes that are not alike, of the time of a batch or a request, and of the chance."""
+    """Yield columns of the batch size (if they differ), of times of a batch or request, and of the chance."""
     if len({each.get("batch_size") for each in specs}) > 1:
         yield from columns_of(t, ("batch", "batch_size", Look.WHOLE))
     if all((each.get("latency") or {}).get("p99_ms") for each in specs):
@@ -478,7 +478,7 @@ def _mean_ms(spec: Record, *, name: str) -> float:
 
 
 def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
-    """Columns of the document's `rejected`; the service's page has the same."""
+    """Return columns of the document's `rejected`; the service's page has the same."""
     return columns_of(
         t,
         ("instance", lambda record: type_name(record, clouds=clouds), Look.NAME),
@@ -489,7 +489,7 @@ def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
 
 
 def settings_columns(settings: Sequence[Record], t: Texts, *, on_cpu: bool = False) -> list[Column]:
-    """Columns of the document's `other_settings`; the service's page has the same."""
+    """Return columns of the document's `other_settings`; the service's page has the same."""
     return [
         Column(t("settings.change"), "change"),
         Column(
@@ -504,11 +504,11 @@ def settings_columns(settings: Sequence[Record], t: Texts, *, on_cpu: bool = Fal
 
 
 def instead_columns(changes: Sequence[Record], t: Texts) -> list[Column]:
-    """What would be chosen with each change, where any is known."""
+    """Return a column of the spec to choose with each change, if any change leads to one."""
     return [Column(t("settings.instead"), instead_text)] if any(map(instead_text, changes)) else []
 
 
 def instead_text(change: Record) -> str | None:
-    """'g6.xlarge, $0.8049/h': what would be chosen with a change."""
+    """'g6.xlarge, $0.8049/h': the spec to choose with a change."""
     spec = change.get("instead")
     return f"{type_name(spec, clouds=False)}, {format_usd(spec['total_usd_per_hour'])}/h" if spec else None

@@ -1,4 +1,4 @@
-"""Records as CSV and Markdown; among them the ranked specs of recommendations about every task."""
+"""Writes records as CSV and Markdown, such as the ranked specs of a recommendation for any task."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Record = Mapping[str, Any]
 
 
 def same_paths(names: str, below: str = "") -> dict[str, str]:
-    """Columns that are named as what they hold."""
+    """Map each name to its path, for columns whose name is also the field's name."""
     return {name: f"{below}{name}" for name in names.split()}
 
 
 def spread_paths(paths: Mapping[str, str]) -> dict[str, str]:
-    """The bounds of intervals, by the names of their columns."""
+    """Map a column for each bound of the intervals to its path."""
     return {f"{name}_{bound}": f"{path}.{bound}" for name, path in paths.items() for bound in BOUNDS}
 
 
@@ -29,7 +29,7 @@ _PLACE = same_paths("rank cloud region market instance_type count") | {
 }
 _RATE = spread_paths({"throughput": "predicted.throughput"})
 _RUN = spread_paths({"run_hours": "run.hours", "run_usd": "run.usd"})
-# What each column of a ranked spec is, by its path in a recommendation's document.
+# The columns of a ranked spec, each with its path in a recommendation's document.
 NETWORK = {
     **_PLACE,
     **same_paths("vcpus physical_cores memory_mib"),
@@ -78,7 +78,7 @@ TUNING = {
     **_RUN,
     **_MACHINE,
 }
-# Of a point of latency against throughput.
+# Columns of a point of latency against throughput.
 FRONT = {
     **same_paths("tensor_parallel replicas concurrency"),
     **spread_paths(same_paths(f"output_tokens_per_second {_TIMES}")),
@@ -87,7 +87,7 @@ FRONT = {
 
 
 def value_at(record: Any, path: str) -> Any:
-    """The value at a path like 'price.as_of'; None where a part is missing."""
+    """Return the value at a path like 'price.as_of', or None if a part is missing."""
     for name in path.split("."):
         if record is None:
             return None
@@ -96,17 +96,17 @@ def value_at(record: Any, path: str) -> Any:
 
 
 def flat_rows(records: Sequence[Record], columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The columns of each record by their paths."""
+    """Return the values of each record at the columns' paths."""
     return [{name: value_at(record, path) for name, path in columns.items()} for record in records]
 
 
 def columns_of_task(document: Record) -> Mapping[str, str]:
-    """The columns of a recommendation's specs."""
+    """Return the columns for the specs of a recommendation."""
     return {"generation": SERVING, "finetuning": TUNING}.get(document["request"]["task"], NETWORK)
 
 
 def ranked_rows(document: Record) -> list[dict[str, Any]]:
-    """The ranked specs as flat records, the recommended one first."""
+    """Return the ranked specs as flat records, the recommended one first."""
     first = document["recommendation"]
     ranked = [first, *document["alternatives"]] if first else []
     rows = flat_rows(ranked, columns_of_task(document))
@@ -118,12 +118,12 @@ def ranked_rows(document: Record) -> list[dict[str, Any]]:
 
 
 def recommendation_csv(document: Record) -> str:
-    """One row a ranked spec, every number unrounded."""
+    """Return one row per ranked spec, with unrounded numbers."""
     return csv_of(ranked_rows(document), tuple(columns_of_task(document)))
 
 
 def records_markdown(rows: Sequence[Record], columns: Sequence[str]) -> str:
-    """Flat records as a Markdown table, numbers with four digits; null is a dash."""
+    """Return flat records as a Markdown table: numbers with four digits, null as a dash."""
 
     def cell(value: Any) -> str:
         if value is None:
@@ -135,5 +135,5 @@ def records_markdown(rows: Sequence[Record], columns: Sequence[str]) -> str:
 
 
 def short_number(value: float) -> str:
-    """Four digits, and never an exponent for what is large: '0.221', '166', '42500'."""
+    """Write four digits, but large numbers without an exponent: '0.221', '166', '42500'."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""Blocks as plain text of at most 100 columns. Nothing is cut: a cell that has no room is folded."""
+"""Writes blocks as plain text of at most 100 columns. Cells that are too wide are folded, never cut."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from advisor.render.blocks import (
 )
 from advisor.render.text import INDENT, WIDTH, fact, fact_lines, folded, folded_command, glued
 
-# Columns between two cells, and at the left of a row.
+# The gap between two cells, and the indent of a row.
 _GAP = "  "
-# A heading is folded to no less.
+# Headings longer than this may be folded.
 _HEADING = 12
 
 
 def block_lines(blocks: Iterable[Block]) -> list[str]:
-    """The lines of some blocks, a title above each part that has any."""
+    """Return the lines of some blocks, with a title above each part that is not empty."""
     lines: list[str] = []
     for block in blocks:
         if isinstance(block, Part | Section):
@@ -78,7 +78,7 @@ def _table_lines(block: Table) -> list[str]:
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """The widths of the columns: headings fold first, then the widest text, never a word."""
+    """Return the widths of the columns. Headings are folded first, then the widest texts, but never words."""
     texts = list(zip(*rows, strict=True))
     least = [
         max(min(len(column.heading), _HEADING), *map(len, cells))

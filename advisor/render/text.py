@@ -1,4 +1,4 @@
-"""Plain text: tables, folded sentences, a line a fact, and the words that the answers of all tasks share."""
+"""Plain text: tables, folded paragraphs, lines of facts, and words that answers of all tasks share."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from advisor.units import format_count, format_usd
 
 WIDTH = 100
 INDENT = 14
-# What lies so close together is one price: disks are estimated to the per cent.
+# Prices within this ratio count as one price, because disk prices are estimated to 1 %.
 SURE = 1.03
-# Fewer letters do not stand alone on the last of lines that are wider than this.
+# In lines wider than `_WIDE`, the last line of a paragraph should be longer than `_ALONE`.
 _ALONE, _WIDE = 14, 60
 
 AnyAnswer = Judged[Any, Any]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Aligned columns, two spaces apart; the columns numbered in `right` are flushed right."""
+    """Return lines of aligned columns, two spaces apart. Columns numbered in `right` are flush right."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
 
     def line(row: Sequence[str]) -> str:
@@ -40,7 +40,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 def fitting_table(
     columns: Mapping[str, Sequence[str]], left: Sequence[str], spared: Sequence[str]
 ) -> list[str]:
-    """A table that fits: `left` columns flushed left, `spared` ones dropped in order."""
+    """Return a table that fits the width: `left` columns are flush left, `spared` ones dropped in order."""
     kept = dict(columns)
     for name in (*spared, ""):
         right = [number for number, heading in enumerate(kept) if heading not in left]
@@ -52,12 +52,12 @@ def fitting_table(
 
 
 def fact(title: str, text: str) -> str:
-    """'  throughput  p10 505, ..': a title with its text in one line."""
+    """Return a title with its text in one line: '  throughput  p10 505, ..'."""
     return f"{f'  {title}':<{INDENT}}{text}"
 
 
 def folded_command(command: str, width: int) -> list[str]:
-    """A command over several lines that can be pasted as they are."""
+    """Fold a command over several lines that can be pasted unchanged."""
     pieces = command.replace(" --", "\n--").split("\n")
     lines, room = [pieces[0]], width - len(" \\")
     for piece in pieces[1:]:
@@ -68,19 +68,19 @@ def folded_command(command: str, width: int) -> list[str]:
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
-# No line breaks between a number and its unit, nor between the parts of a time.
+# Prevents line breaks between a number and its unit, and between the parts of a time.
 _GLUE = "\x1f"
 _GLUED = re.compile(r"(?<=\d) (?=(?:h|min|s|ms|GiB)\b)|(?<=\d[ \u00a0]h) (?=\d+ min)")
 
 
 def glued(text: str) -> str:
-    """A text whose numbers stay on the line of their units."""
+    """Return a text in which numbers stay on the same line as their units."""
     return _GLUED.sub(_GLUE, text)
 
 
 def folded(text: str, width: int = WIDTH, indent: int = 0) -> list[str]:
-    """The lines of a paragraph, all but the first one indented; no name breaks at a hyphen. Of wide lines
-    the last one has more than a short word, where as many narrower lines spare that."""
+    """Return the lines of a paragraph, all but the first indented; names do not break at hyphens. If that
+    needs no further line, wide lines are narrowed so that the last one is more than a short word."""
     text, lines = glued(text), list[str]()
     for narrower in range(width, min(width - 1, max(width - _ALONE, _WIDE)), -1):
         tried = textwrap.wrap(text, narrower, subsequent_indent=" " * indent, break_on_hyphens=False)
@@ -92,12 +92,12 @@ def folded(text: str, width: int = WIDTH, indent: int = 0) -> list[str]:
 
 
 def lower_name(confidence: float) -> str:
-    """'p10' at confidence 0.9: the percentile that the lower bound is."""
+    """Return the name of the lower bound's percentile: 'p10' at confidence 0.9."""
     return f"p{100 * (1 - confidence):.4g}"
 
 
 def upper_name(confidence: float) -> str:
-    """'p90' at confidence 0.9: the percentile that the upper bound is."""
+    """Return the name of the upper bound's percentile: 'p90' at confidence 0.9."""
     return f"p{100 * confidence:.4g}"
 
 
@@ -119,7 +119,7 @@ def counted_message(noun: str, count: float) -> Message:
 
 
 def throughput_message(rates: Mapping[str, float], unit: str, confidence: float) -> Message:
-    """The interval of a network's rate, whose bounds are left out where both are the median."""
+    """Return the interval of a network's rate, or only the median if both bounds equal it."""
     if lower_name(confidence) != upper_name(confidence):
         return interval_message(rates, unit, confidence)
     return Message(
@@ -150,19 +150,19 @@ def disk_text(disk: Disk) -> str:
 
 
 def local_or_order(disk: Mapping[str, Any]) -> str:
-    """The same of a disk's record."""
+    """Return the same for a disk's record."""
     return str(disk["order"]) if disk["price_kind"] else f"local ({disk['size_gib']:.0f} GiB)"
 
 
 def short_order(disk: Mapping[str, Any]) -> str:
-    """The short form of a disk's record."""
+    """Return a disk's order without its size, or 'local'."""
     if disk["price_kind"] is None:
         return "local"
     return ":".join(part for part in disk["order"].split(":") if not part.endswith("GiB"))
 
 
 def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
-    """The lines of each fact, its text folded beside its title; none of one without a text."""
+    """Return the lines of each fact, its text folded beside its title; facts without a text are left out."""
     lines: list[str] = []
     for title, text in facts:
         paragraph = folded(text, WIDTH - INDENT)
@@ -171,16 +171,16 @@ def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def usd_or_dash(usd: float | None) -> str:
-    """A price, where one is known."""
+    """Return a price as text, or a dash if it is unknown."""
     return "-" if usd is None else format_usd(usd)
 
 
 def is_miss(warning: Message | str) -> bool:
-    """Whether a warning says that a named instance misses what is asked, or may."""
+    """Return whether a warning says that a named instance misses the question's limits, or may."""
     return getattr(warning, "code", None) in ("misses", "may_miss")
 
 
 def shortened(name: str, most: int) -> str:
-    """A name that leaves room for what stands beside it."""
+    """Shorten a name to `most` characters."""
     line = " ".join(name.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""The answers of `advisor verify`, of networks and of endpoints, as JSON-ready values and as a few lines."""
+"""Writes the answers of `advisor verify`, about networks and endpoints, as JSON-ready values and as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def verification_document(verification: Verification) -> dict[str, Any]:
-    """JSON-ready values; numbers are not rounded."""
+    """Return JSON-ready values; numbers are not rounded."""
     trial, request = verification.measurement.trial, verification.request
     predicted = verification.prediction
     return {
@@ -65,13 +65,13 @@ def verification_document(verification: Verification) -> dict[str, Any]:
 
 
 def verification_text(verification: Verification) -> str:
-    """The verdict first, then what was measured, what was predicted, and what to do now."""
+    """Return the verdict first, then what was measured and predicted, and what to do now."""
     trial = verification.measurement.trial
     workload, resources = trial.workload, trial.resources
     what = verification.instance.name if verification.instance else "this machine"
     stands = "" if verification.settles or verification.instance is None else " (not settled: see below)"
     held = f"{resources.vcpus:g} vCPUs, {format_mib(resources.memory_mib)} RAM"
-    # A process, and a batch in each step, for each.
+    # Each accelerator has one process and one batch per step.
     computes = f"{trial.processes} x {trial.accelerator}" if trial.processes > 1 else trial.accelerator
     target, unit = verification.request.target_throughput or 0, rate_unit(verification.request.dataset)
     lines = [
@@ -124,7 +124,7 @@ _SERVING_WORDS = {
     Verdict.MISSED: "Misses the target or a limit",
     Verdict.UNDECIDED: "Undecided: a limit lies within the interval of what was measured",
 }
-# What a criterion is called, its unit, and how many of it one of ours is.
+# For each criterion: its name, its unit, and the factor that converts the value to that unit.
 _SHOWN = {
     "output_tokens_per_second": ("output tokens/s", "", 1.0),
     "requests_per_second": ("requests/s answered", "", 1.0),
@@ -136,7 +136,7 @@ _SHOWN = {
 
 
 def serving_verification_document(done: ServingVerification) -> dict[str, Any]:
-    """JSON-ready values; numbers are not rounded."""
+    """Return JSON-ready values; numbers are not rounded."""
     predicted = done.predicted
     return {
         "schema": SERVING_SCHEMA,
@@ -167,7 +167,7 @@ def serving_verification_document(done: ServingVerification) -> dict[str, Any]:
 
 
 def serving_verification_text(done: ServingVerification) -> str:
-    """The verdict first, then each criterion, what was predicted, and what to do now."""
+    """Return the verdict first, then each criterion, what was predicted, and what to do now."""
     spec = done.predicted.spec
     stands = "" if done.settles else " (not settled: see below)"
     header = ("", "asked", "measured", "95 % interval", "")

@@ -1,8 +1,8 @@
-"""A report as XLSX: plain tables of the document's values, the same bytes for the same document.
+"""Writes a report as XLSX: plain tables of the document's values, the same bytes for the same document.
 
-`sheets.json` lists the sheets with the path of each column; its headings are what other programs read by, and
-stay. XlsxWriter dates every part of the archive 1980-01-01; the day in the properties is the report's. Texts
-are written as texts, whatever they look like."""
+`sheets.json` lists the sheets with the path of each column. Its headings never change, because other programs
+read columns by them. XlsxWriter dates every part of the archive 1980-01-01; the date in the properties is the
+report's. Texts are always written as texts, never as formulas."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _OPTIONS = {
     "strings_to_numbers": False,
     "strings_to_urls": False,
 }
-# Excel's number format by what a heading says, the first that fits.
+# Excel's number format: the first whose text is in the heading.
 _FORMATS = (
     ("USD/month", "#,##0.00"),
     ("USD/run", "#,##0.00"),
@@ -62,15 +62,15 @@ _FORMATS = (
 )
 _STAGES = ("Bottleneck", "Stage", "Bottleneck then")
 _DAYS = ("Price of", "Of", "Measured on")
-# What XML has no place for; XlsxWriter escapes the control characters that it has.
+# Characters that XML does not allow; XlsxWriter escapes the other control characters.
 _UNFIT = re.compile("[\ud800-\udfff\ufffe\uffff]")
-# Excel's own limit of a cell.
+# Excel's limit for a cell.
 _MOST_CHARACTERS = 32767
-# Columns of sheets that language models alone have, by what their rows are.
+# Columns of the sheets that only language models have, by kind of row.
 _OF_TASK = {"serving": SERVING, "front": FRONT, "tuning": TUNING}
 _NARROWEST, _WIDEST = 12, 60
 _HEAD_ROW = 4
-# What the CSV tells of a workload beyond the first sheet.
+# What the CSV has about a workload in addition to the first sheet.
 _FURTHER = {
     **same_paths("task model", "answer."),
     **same_paths("cloud gpu.name gpu.count gpu.memory_mib vcpus physical_cores memory_mib", "spec."),
@@ -81,7 +81,7 @@ _FURTHER = {
 
 
 class Sheet(NamedTuple):
-    """A table under its headings: `note` says above it what it holds."""
+    """A table with headings; `note`, above it, says what it contains."""
 
     name: str
     note: str
@@ -90,8 +90,8 @@ class Sheet(NamedTuple):
 
 
 def report_workbook(document: Record, language: str = "en") -> bytes:
-    """The workbook: totals first, then money, the data of every chart, and facts. Headings, notes and what
-    binds are in the language; other cells are codes that programs filter by, and names."""
+    """Return the workbook: totals first, then costs, the data of every chart, and facts. Headings, notes and
+    bottlenecks are in `language`; other cells are names, or codes that programs filter by."""
     import pandas as pd  # half a second, with XlsxWriter of the extra `report`
 
     buffer, texts, words = io.BytesIO(), workbook_texts(language), report_texts(language)
@@ -109,7 +109,7 @@ def report_workbook(document: Record, language: str = "en") -> bytes:
 
 
 def _write(writer: pd.ExcelWriter, sheet: Sheet, title: str, day: str, texts: Texts, words: Texts) -> Any:
-    """A table under its title and its note, with headings that stay when it is scrolled, and a filter."""
+    """Write a table with its title and note, frozen headings and a filter."""
     import pandas as pd
 
     name, book = texts.known(sheet.name, sheet.name), writer.book
@@ -125,7 +125,7 @@ def _write(writer: pd.ExcelWriter, sheet: Sheet, title: str, day: str, texts: Te
     page.write_string(1, 0, f"{day}  {texts.known(sheet.note, sheet.note)}")
     for column, heading in enumerate(sheet.headings):
         values = [row[column] for row in rows]
-        # What an editor would take for a formula stays text when the cell is edited, too.
+        # An editor would turn text that looks like a formula into one; keep it text.
         written = [value for value in values if isinstance(value, str)]
         look = {"num_format": _form(heading, values), "quote_prefix": bool(written)}
         width = max(_NARROWEST, *(len(value) + 2 for value in written), 0)
@@ -138,11 +138,11 @@ def _write(writer: pd.ExcelWriter, sheet: Sheet, title: str, day: str, texts: Te
 
 
 def _write_totals(page: Any, sheet: Sheet, document: Record, texts: Texts, words: Texts) -> None:
-    """The sums below the picks, then in words what these come to and rest on, a line each."""
+    """Write the sums below the picks, then sentences about them and what they are based on, one per line."""
     totals, line = document["totals"], _HEAD_ROW + len(sheet.rows) + 1
     sums = {
         "Instances": totals["instances"],
-        # An hour of what is kept and an hour of a run are no sum.
+        # Hourly costs of workloads kept running and of runs cannot be added.
         "USD/hour": None if totals["run_usd"] else totals["usd_per_hour"],
         "USD/month": in_all_usd(totals),
         "USD/run": totals["run_usd"],
@@ -155,8 +155,8 @@ def _write_totals(page: Any, sheet: Sheet, document: Record, texts: Texts, words
 
 
 def sheets_of(document: Record) -> list[Sheet]:
-    """Every sheet, in the order of a reader's questions; the first one has the totals. Sheets that language
-    models alone have are left out where they are empty."""
+    """Return every sheet, in the order of a reader's likely questions; the first has the totals. Sheets that
+    only language models have are left out if empty."""
     totals, *layouts = _layouts()
     sheets = [_sheet(totals, totals["columns"], _picks(document))]
     for layout in layouts:
@@ -177,8 +177,8 @@ def sheets_of(document: Record) -> list[Sheet]:
 
 
 def pick_rows(document: Record) -> list[dict[str, Any]]:
-    """A flat record a workload: what the first sheet says, under the names that values have in the document,
-    and some more that a spreadsheet wants of a plan."""
+    """Return a flat record per workload: the values of the first sheet, named as in the document, and some
+    more that help planning in a spreadsheet."""
     paths = {path.rpartition(".")[2]: path for path in _layouts()[0]["columns"].values()}
     rows = flat_rows(_picks(document), paths | _FURTHER)
     return [{"part": "summary", "workload": row.pop("name"), **row} for row in rows]
@@ -191,7 +191,7 @@ def _layouts() -> list[dict[str, Any]]:
 
 
 def _picks(document: Record) -> list[Record]:
-    """Every section with its pick: where nothing meets the target no spec is bought, and none is added up."""
+    """Return every section with its pick; if nothing meets the target, the pick is None and adds nothing."""
     hours, t = document["totals"]["hours_per_month"], report_texts("en")
     return [
         {
@@ -205,7 +205,7 @@ def _picks(document: Record) -> list[Record]:
 
 
 def _pick(section: Record, hours: float) -> Record | None:
-    """The recommended spec with its chance and the cost of a month of `hours`, or that of its run."""
+    """Return the recommended spec with its chance and its cost, per month of `hours` or per run."""
     answer = section["recommendation"]
     spec, run = answer["recommendation"], run_usd(answer["recommendation"])
     if section["answer"]["status"] != ANSWERED:
@@ -219,7 +219,7 @@ def _pick(section: Record, hours: float) -> Record | None:
 
 
 def _bound(record: Record, section: Record) -> Record:
-    """A record with the stages of its machine, or of the section's: one without a GPU computes on its CPU."""
+    """Return a record in which the GPU stage is called 'cpu' if the machine, or the section's, has no GPU."""
     if record.get("gpu", (section["answer"]["spec"] or {}).get("gpu")) is not None:
         return record
     cpu = {name: "cpu" for name in ("stage", "bottleneck") if record.get(name) == Stage.ACCELERATOR}
@@ -232,7 +232,7 @@ def _sheet(layout: Record, columns: Mapping[str, str], records: Sequence[Record]
 
 
 def _records(section: Record, rows: str) -> Iterable[Record]:
-    """The records of a section for a sheet: those that several parts make, or those at a path."""
+    """Return a section's records for a sheet: built from several parts, or found at a path."""
     answer = section["recommendation"]
     if rows == "stages":
         stages = value_at(section, "bottleneck.stages") or ()
@@ -263,8 +263,8 @@ def _records(section: Record, rows: str) -> Iterable[Record]:
 
 
 def _paid(section: Record, choices: Iterable[Record]) -> Iterator[Record]:
-    """The pick otherwise paid, or elsewhere: of what ends a run and the planned runs of a month. Nobody
-    commits for a year to that."""
+    """Yield the pick at other markets or places; for runs, with the cost of a run and of a month's planned
+    runs, and without yearly commitments."""
     run, often = section_run_usd(section), section.get("runs_per_month")
     for row in choices:
         usd_per_hour = row.get("total_usd_per_hour", row["usd_per_hour"])
@@ -287,7 +287,7 @@ def _measurements(section: Record) -> list[Record]:
 
 
 def _notes(section: Record) -> list[Record]:
-    """Warnings, assumptions, what to ask instead with what that gives, and the command."""
+    """Return the warnings, assumptions, relaxed questions with what they give, and the command."""
     answer, t = section["recommendation"], report_texts("en")
     kinds = {
         "warning": answer["warnings"],
@@ -310,7 +310,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _cell(value: Any, heading: str, words: Texts) -> Any:
-    """A value that a cell can hold: a day where the heading says so, words for a stage, texts that fit."""
+    """Return a value for a cell: a day or a stage's name if the heading calls for it, else text that fits."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if heading in _STAGES:
@@ -321,7 +321,7 @@ def _cell(value: Any, heading: str, words: Texts) -> Any:
 
 
 def _form(heading: str, values: Sequence[Any]) -> str:
-    """Excel's number format of a column."""
+    """Return Excel's number format for a column."""
     usual = "#,##0.00" if any(isinstance(value, float) for value in values) else "#,##0"
     return next((form for part, form in _FORMATS if part in heading), usual)
 

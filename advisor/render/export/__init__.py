@@ -1,4 +1,4 @@
-"""Files that start a recommended spec, in the format of the tool that starts it."""
+"""Writes files that start a recommended spec, in the format of the tool that reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from advisor.render.export.parts import Start
 
 _SEVERAL = ("aws", "gcp", "azure")
-# The clouds that each tool knows.
+# The clouds that each tool supports.
 _CLOUDS: Mapping[str, tuple[str, ...]] = {
     "skypilot": _SEVERAL,
     "dstack": _SEVERAL,
@@ -21,9 +21,9 @@ _CLOUDS: Mapping[str, tuple[str, ...]] = {
     "ray": ("aws",),
     "awscli": ("aws",),
 }
-# Runs on the machine itself, whatever its cloud.
+# This format runs on the machine itself, whatever its cloud.
 COMPOSE = "compose"
-# On nodes of a cluster, which label their type.
+# These formats run on nodes of a cluster, whose labels name their instance type.
 ON_CLUSTERS = ("kubernetes", "kserve")
 OF_SERVERS = (COMPOSE, *ON_CLUSTERS)
 FORMATS = tuple(_CLOUDS)
@@ -31,8 +31,8 @@ EVERY_FORMAT = (*FORMATS, *OF_SERVERS)
 
 
 def export(candidate: Candidate, format: str) -> str:
-    """The file or command for a network, ending in a newline; `UsageError` where the tool has no
-    such cloud, or starts what serves a language model."""
+    """Return the file or command that starts a network's spec, ending in a newline. Raises `UsageError` if
+    the tool lacks the cloud or only starts servers of language models."""
     if format in OF_SERVERS:
         raise UsageError(
             "{format} starts what serves a language model",
@@ -46,7 +46,7 @@ def export(candidate: Candidate, format: str) -> str:
 
 
 def export_start(start: Start, format: str) -> str:
-    """The file or command that starts it; `UsageError` where the tool has no such cloud."""
+    """Return the file or command for `start`; `UsageError` if the tool does not support the cloud."""
     cloud, clouds = start.spec.offer.instance.cloud, _CLOUDS[format]
     if cloud not in clouds:
         hint = None
@@ -64,7 +64,7 @@ def export_start(start: Start, format: str) -> str:
             hint=hint,
             field="export",
         )
-    # Imported when asked for: an answer without --export does not pay for them.
+    # Imported here so that an answer without --export does not load them.
     from advisor.render.export.tools import aws_command, dstack_task, ray_cluster, skypilot_task, terraform
 
     writers = {

@@ -1,4 +1,4 @@
-"""Parts that several exports share: the header, the machine image, the data disk."""
+"""Parts that several exports share: the header, the machine image and the data disk."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from advisor.render.text import disk_text, lower_name
 from advisor.units import floor_rate, format_usd
 
 DATA_DEVICE = "/dev/sdf"
-# SSM parameters with the newest image of a region: AWS Deep Learning AMIs, and Canonical's.
+# SSM parameters with a region's newest image: AWS Deep Learning AMIs, and Canonical's.
 _GPU_IMAGE = "/aws/service/deeplearning/ami/{machine}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
 _CPU_IMAGE = "/aws/service/canonical/ubuntu/server/22.04/stable/current/{machine}/hvm/ebs-gp2/ami-id"
 
 
 class Start(NamedTuple):
-    """A spec that is to be started: what is said of it, and the lines of a shell that run there; no
-    lines leave that to the user. `network` is what joins instances that train together."""
+    """A spec to start: lines `about` it for the header, and the shell lines to `run` there (none: the user
+    adds them). `network` connects instances that train together."""
 
     spec: Spec
     about: tuple[str, ...]
@@ -28,7 +28,7 @@ class Start(NamedTuple):
 
 
 def start_of(candidate: Candidate) -> Start:
-    """A network's spec; what runs there is the user's own code."""
+    """Return how to start a network's spec; the user adds the code that runs there."""
     workload, prediction = candidate.workload, candidate.prediction
     setting = setting_text(workload.precision, workload.memory_format)
     return Start(
@@ -51,7 +51,7 @@ def chance_text(probability: float | None) -> str:
 
 
 def header(start: Start, mark: str = "#") -> str:
-    """Comment lines: what this is for, and at what price and rate."""
+    """Return comment lines: what the file is for, and at what price and rate."""
     spec = start.spec
     lines = [
         *start.about,
@@ -73,7 +73,7 @@ NO_PLACEMENT_GROUP = "# Put all nodes into one placement group: nothing here ask
 
 
 def placement_group_command(start: Start) -> str:
-    """The AWS CLI's command that makes a placement group, to be run once before anything is placed in it."""
+    """Return the AWS CLI command that makes a placement group; run it once before starting instances."""
     return (
         f"aws ec2 create-placement-group --group-name {PLACEMENT_GROUP} --strategy cluster "
         f"--region {start.spec.offer.region}"
@@ -81,12 +81,12 @@ def placement_group_command(start: Start) -> str:
 
 
 def is_spot(spec: Spec) -> bool:
-    """Whether the offer can be taken away."""
+    """Return whether the cloud may interrupt the instance."""
     return spec.offer.market is Market.SPOT
 
 
 def aws_image_parameter(start: Start) -> str:
-    """The SSM parameter of an image that runs there: with the driver where there is a GPU."""
+    """Return the SSM parameter of an image for the instance; with a GPU, the image has the driver."""
     instance = start.spec.offer.instance
     arm = instance.cpu.architecture == "arm64"
     if instance.gpu_name:
@@ -95,7 +95,7 @@ def aws_image_parameter(start: Start) -> str:
 
 
 def aws_volume(start: Start) -> dict[str, Any] | None:
-    """The data disk in EC2's words (`EbsBlockDevice`); None where the instance has its own."""
+    """Return the data disk as EC2's `EbsBlockDevice`, or None if the instance has a local disk."""
     disk = start.spec.disk
     if disk.price is None:
         return None

@@ -1,7 +1,7 @@
-"""What starts vLLM on a recommended spec: a server for each replica, alone on its GPUs.
+"""Writes what starts vLLM on a recommended spec: one server per replica, each with GPUs that no other uses.
 
-The flags are vLLM's own (docs.vllm.ai, `vllm serve`). On a cluster a Service spreads requests over the
-replicas; elsewhere they listen on ports of their own, from 8000 on, and the user spreads them."""
+The flags are vLLM's (docs.vllm.ai, `vllm serve`). On a cluster, a Service spreads requests over the replicas.
+Elsewhere each replica listens on a separate port, from 8000 on, and the user spreads the requests."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from advisor.units import floor_rate
 _, KSERVE = ON_CLUSTERS
 FORMATS = ("skypilot", "dstack", "terraform", COMPOSE, *ON_CLUSTERS)
 FIRST_PORT = 8000
-# Several streams read the weights at the disk's rate; the usual loader has one.
+# This loader reads weights in several streams, at the disk's rate; vLLM's default uses one stream.
 _LOADER = "runai_streamer"
-# The share that the predicted KV cache stands on (docs/internals/language.md).
+# The share of GPU memory that the predicted KV cache assumes (docs/internals/language.md).
 GPU_MEMORY_SHARE = "0.94"
-# Of a mean request: a server refuses longer ones, and where only means are known some are longer.
-# (Those of the chats of Azure 2023 have up to 3.5 times the mean, by the 99th percentiles.)
+# Longest request over the mean one. A server refuses longer requests, and a mean says nothing of the longest.
+# (In the chats of Azure 2023, the 99th percentile is up to 3.5 times the mean.)
 _LONGER = 4
-# What vLLM calls the formats; where there is nothing, the checkpoint itself says it.
+# vLLM's flags for each format; a format without a flag is read from the checkpoint.
 _FLAGS = {LlmPrecision.BF16: ("--dtype", "bfloat16"), LlmPrecision.FP16: ("--dtype", "half")}
 _IMAGE = "vllm/vllm-openai"
 _HUB, _OWN_DISK = "/root/.cache/huggingface", "/opt/dlami/nvme/huggingface"
-# Where a folder of the user's own is mounted.
+# Where the user's own model folder is mounted.
 _OWN_MODEL, _CONFIG = "/model", "config.json"
-# The data disk is the volume that nothing was written to.
+# The data disk is the volume that has no filesystem or partition yet.
 _MOUNT = (
     f"mkdir -p {_HUB}",
     "for disk in $(lsblk -dpno NAME,MODEL | awk '/Elastic Block Store/ {print $1}'); do",
@@ -59,9 +59,9 @@ _MOUNT = (
 def export_serving(
     candidate: GenerationCandidate, request: ServingQuestion, format: str, *, config: Path | None = None
 ) -> str:
-    """The file of a format, ending in a newline, which starts the candidate's checkpoint in the format that
-    it serves, or the one in the folder of a `config` of this machine. `UsageError` for a format that starts
-    no server, and for another engine than vLLM."""
+    """Return the file that starts vLLM in a format, ending in a newline. It serves the candidate's checkpoint
+    in the recommended precision, or the one in the local folder of `config`. Raises `UsageError` for a format
+    that starts no server, and for other engines than vLLM."""
     for refused, hint in _refusals(candidate, format, config):
         raise UsageError(refused, field="export", hint=hint)
     candidate = replace(candidate, model=_OWN_MODEL) if config else _published(candidate)
@@ -83,7 +83,7 @@ def export_serving(
 def _refusals(
     candidate: GenerationCandidate, format: str, config: Path | None
 ) -> Iterator[tuple[Message, Message]]:
-    """Why a format starts nothing, each with the way out."""
+    """Yield why a format cannot start the candidate, each reason with a hint what to do instead."""
     if config and format != COMPOSE:
         yield (
             Message(
@@ -113,7 +113,7 @@ def _refusals(
 
 
 def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
-    """The arguments of one replica's `vllm serve`, the model first."""
+    """Return the arguments of one replica's `vllm serve`, the model first."""
     placement = candidate.placement
     weights, format = _weights(candidate), candidate.precision
     name = weights.checkpoint
@@ -126,7 +126,7 @@ def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> lis
 
 
 def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
-    """Those that say how it serves, whatever the model and the split."""
+    """Return the arguments for precision, context, memory and speculation, whatever the model and split."""
     words = [*_FLAGS.get(candidate.precision, ())]
     if _weights(candidate).made:
         words += ["--quantization", "fp8"]
@@ -142,14 +142,14 @@ def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> li
 
 
 def _weights(candidate: GenerationCandidate) -> Weights:
-    """What is loaded; of a folder whatever it has."""
+    """Return the weights to load; a user's folder is loaded as it is."""
     if candidate.model == _OWN_MODEL:
         return Weights(_OWN_MODEL)
     return bundled_language_models().weights_in(candidate.model, candidate.precision)
 
 
 def _longest_tokens(candidate: GenerationCandidate, request: ServingQuestion) -> int:
-    """Tokens of the longest request: as asked, else as KV cache and model allow, within reason."""
+    """Return the longest request in tokens: as asked, else up to `_LONGER` mean ones that memory can hold."""
     if request.context_tokens is not None:
         return request.longest_tokens
     room = min(candidate.memory.longest_context, _LONGER * request.longest_tokens)
@@ -167,7 +167,7 @@ def _about(
         f"{floor_rate(rate.lower):,g} output tokens/s (modelled), {engine_text(candidate)}, "
         f"{placement_message(placement_block(candidate.placement))}",
     ]
-    # Without a question about it the format is the published one.
+    # If the question names no format, or a 16-bit one, the published checkpoint has it.
     if request.precision not in (None, *SIXTEEN_BIT):
         lines.append(_checkpoint_line(candidate))
     if config is not None and config.name != _CONFIG:
@@ -180,7 +180,7 @@ def _about(
 
 
 def _published(candidate: GenerationCandidate) -> GenerationCandidate:
-    """With the checkpoint in its format, where one is known, else with room for weights of 16 bits."""
+    """Return the candidate with its checkpoint and, if vLLM must quantise that, twice the disk size."""
     weights, disk = _weights(candidate), candidate.spec.disk
     if weights.made and disk.price is not None:
         disk = replace(disk, size_gib=2 * disk.size_gib)
@@ -188,7 +188,7 @@ def _published(candidate: GenerationCandidate) -> GenerationCandidate:
 
 
 def _checkpoint_line(candidate: GenerationCandidate) -> str:
-    """Whether the weights that are served are in the format already, else how to get such ones."""
+    """Return whether the checkpoint has the recommended format already, or else how to get one."""
     model, format, weights = candidate.model, candidate.precision, _weights(candidate)
     if model == _OWN_MODEL:
         return f"The folder needs a checkpoint whose weights are {format} already."
@@ -207,7 +207,7 @@ def _checkpoint_line(candidate: GenerationCandidate) -> str:
 
 
 def _spread(candidate: GenerationCandidate) -> tuple[str, ...]:
-    """What is left to the user where nothing spreads requests."""
+    """Return what the user must do to spread requests over replicas and instances."""
     lines = []
     if candidate.placement.replicas > 1:
         last = FIRST_PORT + candidate.placement.replicas - 1
@@ -222,7 +222,7 @@ def _spread(candidate: GenerationCandidate) -> tuple[str, ...]:
     return tuple(lines)
 
 
-# How each tool hands on a token of the Hub.
+# How each tool passes on a Hugging Face token.
 _TOKENS = {
     "skypilot": "sky launch --env HF_TOKEN",
     "dstack": "dstack apply -e HF_TOKEN",
@@ -239,13 +239,13 @@ def _to_do(format: str) -> str:
 
 
 def _gpus_of(candidate: GenerationCandidate) -> list[str]:
-    """The GPUs of each replica, as CUDA counts them: ['0,1', '2,3']."""
+    """Return each replica's GPUs by their CUDA indices: ['0,1', '2,3']."""
     width, replicas = candidate.placement.width, candidate.placement.replicas
     return [",".join(str(replica * width + index) for index in range(width)) for replica in range(replicas)]
 
 
 def _shell_lines(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
-    """Lines for a container or an image that has Python already."""
+    """Return shell lines for a container or image that has Python already."""
     words = shlex.join(serve_words(candidate, request))
     served = [
         f"CUDA_VISIBLE_DEVICES={gpus} vllm serve {words} --port {port} &"
@@ -254,7 +254,7 @@ def _shell_lines(candidate: GenerationCandidate, request: ServingQuestion) -> li
     return [f"pip install {shlex.quote(vllm_requirement(candidate))}", *served, "wait"]
 
 
-# The variables of each tool with a node's number, and with the address of the first.
+# Each tool's variables for a node's number and for the address of the first node.
 _RANKS = {
     "skypilot": ("$SKYPILOT_NODE_RANK", '$(echo "$SKYPILOT_NODE_IPS" | head -n 1)'),
     "dstack": ("$DSTACK_NODE_RANK", "$DSTACK_MASTER_NODE_IP"),
@@ -262,7 +262,7 @@ _RANKS = {
 
 
 def _ray_lines(candidate: GenerationCandidate, request: ServingQuestion, rank: str, first: str) -> list[str]:
-    """Lines that every node runs: the first one serves, over Ray on all (docs.vllm.ai, parallelism)."""
+    """Return lines for every node; the first serves on all nodes over Ray (docs.vllm.ai, parallelism)."""
     words = shlex.join(serve_words(candidate, request))
     over = f"--pipeline-parallel-size {candidate.placement.nodes} --distributed-executor-backend ray"
     return [
@@ -277,7 +277,7 @@ def _ray_lines(candidate: GenerationCandidate, request: ServingQuestion, rank: s
 
 
 def _docker_lines(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
-    """Start lines for a machine with only the driver and Docker, such as the Deep Learning AMI."""
+    """Return shell lines for a machine with only the driver and Docker, such as the Deep Learning AMI."""
     words = shlex.join(serve_words(candidate, request))
     is_own = candidate.spec.disk.price is None
     folder = _OWN_DISK if is_own else _HUB
@@ -292,25 +292,25 @@ def _docker_lines(candidate: GenerationCandidate, request: ServingQuestion) -> l
 
 
 def vllm_requirement(candidate: GenerationCandidate) -> str:
-    """'vllm[runai]==0.18.*': any patch of the version whose rates these are."""
+    """'vllm[runai]==0.18.*': any patch of the version that the rates were predicted for."""
     minor = _minor(candidate.engine_version)
     return f"vllm[runai]=={minor}.*" if minor else "vllm[runai]"
 
 
 def _image(candidate: GenerationCandidate) -> str:
-    """The first release of that version."""
+    """Return the image of the first release of the candidate's vLLM version."""
     minor = _minor(candidate.engine_version)
     return f"{_IMAGE}:v{minor}.0" if minor else f"{_IMAGE}:latest"
 
 
 def _minor(version: str) -> str:
-    """'0.18' of '0.18' and '0.18.1'; '' of what names no release."""
+    """Return '0.18' for '0.18' and '0.18.1', and '' for a text that names no release."""
     parts = version.split(".")[:2]
     return ".".join(parts) if len(parts) == 2 and all(map(str.isdigit, parts)) else ""
 
 
 def _compose(candidate: GenerationCandidate, request: ServingQuestion, config: Path | None) -> str:
-    """A Docker Compose file (the Compose Specification's `deploy.resources`), for each instance."""
+    """Return a Docker Compose file (Compose Specification, `deploy.resources`) for one instance."""
     import yaml
 
     words = ["--model", *serve_words(candidate, request)]
@@ -335,14 +335,14 @@ def _compose(candidate: GenerationCandidate, request: ServingQuestion, config: P
     return header(Start(candidate.spec, about, ("up",))) + text
 
 
-# Downloading the weights is not counted in the time until an engine serves.
+# The predicted time until an engine serves does not include this download.
 _DOWNLOAD_SECONDS = 3600
 _TEMPLATE = Path(__file__).parents[1] / "templates/cluster.yaml"
 
 
 def _on_cluster(candidate: GenerationCandidate, request: ServingQuestion, format: str) -> str:
-    """A Deployment and its Service (Kubernetes' apps/v1 and v1), or KServe's InferenceService: a pod for
-    each replica of all instances, on nodes of the instance type."""
+    """Return a Deployment and its Service (Kubernetes apps/v1 and v1), or KServe's InferenceService. One pod
+    runs each replica of all instances, on nodes of the instance type."""
     import yaml
 
     spec, pods = candidate.spec, candidate.placement.replicas * candidate.spec.count
@@ -354,7 +354,7 @@ def _on_cluster(candidate: GenerationCandidate, request: ServingQuestion, format
     start = container["startupProbe"]
     patience = _DOWNLOAD_SECONDS + candidate.ready.upper_seconds
     start["failureThreshold"] = math.ceil(patience / start["periodSeconds"])
-    # Of Google's machines the catalogue names the GPUs behind a plus.
+    # The catalogue appends the GPUs to the names of Google's machines, after a plus sign.
     machine, _, _ = spec.offer.instance.name.partition("+")
     pod["nodeSelector"] = {"node.kubernetes.io/instance-type": machine}
     served = documents[0]["spec"]

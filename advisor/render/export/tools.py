@@ -1,4 +1,4 @@
-"""What starts a spec: SkyPilot and dstack on several clouds; Terraform, `ray up` and the AWS CLI on AWS."""
+"""Files that start a spec: SkyPilot and dstack on several clouds; Terraform, Ray and the AWS CLI on AWS."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from advisor.render.export.parts import (
     placement_group_command,
 )
 
-# SkyPilot puts the data on the boot disk, beside the system and the driver.
+# SkyPilot keeps the data on the boot disk, with the system and the driver.
 _SYSTEM_GIB = 50
 # (tier, IOPS, MiB/s) on AWS, slowest first: skypilot `sky/clouds/aws.py`, `_get_disk_specs`.
 _AWS_TIERS = (("medium", 3500, 218), ("high", 7000, 437), ("ultra", 20000, 4000))
 
 
 def skypilot_task(start: Start) -> str:
-    """The `resources` of a skypilot_task; `setup` and `run` are the user's."""
+    """Return a SkyPilot task with its `resources`; the user adds `setup` and, unless it serves, `run`."""
     import yaml
 
     offer, disk = start.spec.offer, start.spec.disk
@@ -44,13 +44,13 @@ def skypilot_task(start: Start) -> str:
     nodes = {"num_nodes": start.spec.count} if start.spec.count > 1 else {}
     remark += NO_PLACEMENT_GROUP if start.network else ""
     text: str = yaml.safe_dump({**nodes, "resources": resources}, sort_keys=False)
-    # PyYAML would fold and quote these lines.
+    # PyYAML would fold and quote these lines, so they are written directly.
     run = "".join(["run: |\n", *(f"  {line}\n" for line in start.run)]) if start.run else ""
     return header(start) + remark + text + run
 
 
 def _tier(disk: Disk) -> tuple[str, str]:
-    """The slowest tier that reads as fast, and what to say where none does, or all are faster."""
+    """Return the slowest tier that is as fast as the disk, else the fastest one, with a comment about it."""
     iops, rate = disk.rate.read_iops or 0, disk.rate.read_mib_per_second or 0
     for name, tier_iops, tier_rate in _AWS_TIERS:
         if iops <= tier_iops and rate <= tier_rate:
@@ -59,12 +59,12 @@ def _tier(disk: Disk) -> tuple[str, str]:
     return name, f"# No tier of SkyPilot reaches {disk.choice}: {name} is the fastest.\n"
 
 
-# dstack puts the data on the boot disk, beside the system and the image.
+# dstack keeps the data on the boot disk, with the system and the image.
 _DSTACK_SYSTEM_GIB = 100
 
 
 def dstack_task(start: Start) -> str:
-    """A task that shows the GPU (or the CPUs); its `commands` are the user's to replace."""
+    """Return a dstack task that shows the GPU or the CPUs; the user replaces its `commands`."""
     import yaml
 
     offer, disk, machine = start.spec.offer, start.spec.disk, start.spec.offer.instance
@@ -78,7 +78,7 @@ def dstack_task(start: Start) -> str:
         "regions": [offer.region],
         "instance_types": [machine.name],
         "spot_policy": "spot" if is_spot(start.spec) else "on-demand",
-        # Without these words it wants x86, 2 vCPUs and 8 GB, and finds no smaller type.
+        # By default dstack asks for x86 with 2 vCPUs and 8 GB, which rules out smaller types.
         "resources": {
             "cpu": f"{'arm:' if machine.cpu.architecture == 'arm64' else ''}{machine.vcpus}..",
             "memory": f"{machine.memory_mib / 1024:g}GB..",
@@ -93,7 +93,7 @@ def dstack_task(start: Start) -> str:
     return header(start) + remark + text
 
 
-# EC2's fields -> the provider's.
+# EC2's field names -> the Terraform provider's.
 _TERRAFORM_NAMES = {
     "VolumeType": "volume_type",
     "VolumeSize": "volume_size",
@@ -104,7 +104,7 @@ _TERRAFORM_NAMES = {
 
 
 def terraform(start: Start) -> str:
-    """Provider, newest image and one instance with its data disk."""
+    """Return the provider, the newest image, and one instance with its data disk."""
     offer, count = start.spec.offer, start.spec.count
     group = placement = user_data = ""
     if start.network:
@@ -114,7 +114,7 @@ def terraform(start: Start) -> str:
             f'  name     = "{PLACEMENT_GROUP}"\n  strategy = "cluster"\n}}\n\n'
         )
     if start.run:
-        # The script that cloud-init runs: a heredoc, in which `${` would be Terraform's.
+        # cloud-init runs this script. It stands in a heredoc, in which Terraform would expand `${`.
         lines = "".join(f"{line}\n" for line in start.run).replace("${", "$${")
         token = "export HF_TOKEN=${var.hf_token}\n"
         user_data = f"\n  user_data = <<-EOT\n#!/bin/bash\n{token}{lines}EOT\n"
@@ -161,12 +161,12 @@ def _volume(start: Start) -> str:
     return f"\n{beside}  ebs_block_device {{\n{''.join(lines)}  }}\n"
 
 
-# Ray looks up the Deep Learning AMI of the region where none is named.
+# Without a given image, Ray uses the region's Deep Learning AMI, whose user this is.
 _SSH_USER = "ubuntu"
 
 
 def ray_cluster(start: Start) -> str:
-    """YAML of the ray_cluster launcher: the head computes, and further instances are workers."""
+    """Return YAML for Ray's cluster launcher: the head node computes too, and other instances are workers."""
     import yaml
 
     offer, workers = start.spec.offer, start.spec.count - 1
@@ -187,7 +187,7 @@ def ray_cluster(start: Start) -> str:
 
 
 def _remark(start: Start) -> str:
-    """Ray looks images up by id, so an SSM parameter does not work; it makes no placement group."""
+    """Return comments: Ray accepts no SSM parameter as an image, and makes no placement group."""
     first = f"# Run first: {placement_group_command(start)}\n" if start.network else ""
     if start.spec.offer.instance.cpu.architecture != "arm64":
         return first
@@ -212,7 +212,7 @@ def _node(start: Start) -> dict[str, Any]:
 
 
 def aws_command(start: Start) -> str:
-    """One aws_command, an option a line; the newest image is looked up by the service."""
+    """Return one AWS CLI command, an option per line; AWS looks up the newest image."""
     offer = start.spec.offer
     options = [
         ("--region", offer.region),

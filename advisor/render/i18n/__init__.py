@@ -1,1 +1,1 @@
-"""Translations of the engine's messages, for the page and for reports."""
+"""Translations of the engine's messages, for the service's page and for reports."""

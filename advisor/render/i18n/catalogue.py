@@ -1,9 +1,9 @@
 """The texts of the product in the languages that people read.
 
-English is the source. A sentence of the engine is a `Message`, whose English text is its msgid; the fixed
-texts of pages and reports stand in flat JSON files of keys and English texts, whose key is the message's
-context. `zh_CN.po` holds the Chinese of both; `python -m advisor.render.i18n.update` extracts what is new,
-and compiles it to the `zh_CN.mo` that gettext reads."""
+English is the source. The engine's sentences are `Message`s, and their English text is the msgid. The fixed
+texts of pages and reports are in flat JSON files; each key is the msgctxt of its English text. `zh_CN.po`
+holds the Chinese of both. `python -m advisor.render.i18n.update` extracts new texts and compiles `zh_CN.mo`,
+which gettext reads."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from advisor.messages import Message, Spell, option_name, render
 FOLDER = Path(__file__).parent
 REPORT_TEXTS = FOLDER / "texts" / "report.json"
 LANGUAGE_TEXTS = FOLDER / "texts" / "language.json"
-# As `<html lang>` has them, the default first.
+# Codes as in `<html lang>`, the default first.
 LANGUAGES = ("en", "zh-CN")
-# Chinese has no spaces between its words, nor behind a sign that is as wide as a letter.
+# Chinese has no spaces between words or after full-width punctuation.
 _SPACED = re.compile("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])|(?<=[，。；：）、]) ")  # noqa: RUF001
 
 
@@ -34,43 +34,43 @@ class Texts(Struct, frozen=True):
     texts: Mapping[str, str]
 
     def __call__(self, key: str, **values: object) -> str:
-        """The text of a key with its blanks filled in; `KeyError` for a key that nobody wrote."""
+        """Return the text of a key with its blanks filled in; `KeyError` for an unknown key."""
         text = self.texts[key]
         text = text.format(**values) if values else text
         return text if self.language == LANGUAGES[0] else _SPACED.sub("", text)
 
     def known(self, key: str, otherwise: str) -> str:
-        """The text of a key that is made of a value (as `reason.too_slow`), or the value itself."""
+        """Return the text of a key built from a value (`reason.too_slow`), or `otherwise` if it has none."""
         return self.texts.get(key, otherwise)
 
     def joined(self, sentences: Iterable[str]) -> str:
-        """Sentences of one paragraph; Chinese has no space between them."""
+        """Join the sentences of one paragraph; Chinese has no space between them."""
         return (" " if self.language == LANGUAGES[0] else "").join(sentences)
 
     def listed(self, parts: Iterable[str]) -> str:
-        """Parts of one sentence that have commas of their own."""
+        """Join parts of one sentence by semicolons, because the parts contain commas."""
         return ("; " if self.language == LANGUAGES[0] else "；").join(parts)  # noqa: RUF001
 
     def aside(self, text: str) -> str:
-        """What stands in brackets behind a word."""
+        """Put a text in brackets after a word."""
         return f" ({text})" if self.language == LANGUAGES[0] else f"（{text}）"  # noqa: RUF001
 
     def render(self, sentence: Message | str, spell: Spell = option_name) -> str:
-        """A sentence in this language, else English; `spell` names its fields."""
+        """Return a sentence in this language, else in English; `spell` writes the names of fields."""
         gettext_of = translator(self.language).gettext
-        # gettext keeps the header of its file as the translation of nothing.
+        # gettext returns the header of its file as the translation of ''.
         text = render(sentence, lambda text: gettext_of(text) if text else "", spell)
         return text if self.language == LANGUAGES[0] else _SPACED.sub("", text)
 
     def speaks(self, sentence: Message | str) -> bool:
-        """Whether the sentence is translated, so that it is in this language."""
+        """Return whether the sentence has a translation into this language."""
         text = sentence.text if isinstance(sentence, Message) else sentence
         return self.language == LANGUAGES[0] or translator(self.language).gettext(text) != text
 
 
 @cache
 def translator(language: str) -> gettext.NullTranslations:
-    """gettext's translations into one of `LANGUAGES`; of English into itself."""
+    """Return gettext's translations into one of `LANGUAGES`; English stays as it is."""
     if language == LANGUAGES[0]:
         return gettext.NullTranslations()
     with (FOLDER / f"{language.replace('-', '_')}.mo").open("rb") as file:
@@ -79,7 +79,7 @@ def translator(language: str) -> gettext.NullTranslations:
 
 @cache
 def texts_in(language: str, *files: Path) -> Texts:
-    """The fixed texts of these files, with the codes of answers (stages, reasons, markets, ..)."""
+    """Return the fixed texts of these files, with those for codes in answers (stages, reasons, ..)."""
     english: dict[str, str] = {}
     for file in (FOLDER / "texts" / "engine.json", *files):
         english |= json.loads(file.read_text(encoding="utf-8"))
@@ -88,10 +88,10 @@ def texts_in(language: str, *files: Path) -> Texts:
 
 
 def report_texts(language: str) -> Texts:
-    """The texts of reports in one of `LANGUAGES`."""
+    """Return the texts of reports in one of `LANGUAGES`."""
     return texts_in(language, REPORT_TEXTS, LANGUAGE_TEXTS)
 
 
 def workbook_texts(language: str) -> Texts:
-    """The headings and notes of the workbook, whose keys are the English ones."""
+    """Return the headings and notes of the workbook, keyed by the English ones."""
     return texts_in(language, FOLDER / "texts" / "workbook.json")

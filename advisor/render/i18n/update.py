@@ -1,7 +1,7 @@
-"""`python -m advisor.render.i18n.update`: bring the translations up to date. Needs Babel.
+"""`python -m advisor.render.i18n.update` brings the translations up to date. It needs Babel.
 
-Extracts every translatable text of the product into zh_CN.po, keeps what is translated, and compiles
-zh_CN.mo. Prints what nobody translated yet."""
+It extracts every translatable text of the product into zh_CN.po, keeps existing translations, and compiles
+zh_CN.mo. It prints the texts without a translation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from advisor.render.i18n.catalogue import FOLDER
 PRODUCT = FOLDER.parents[2]
 PO, MO = FOLDER / "zh_CN.po", FOLDER / "zh_CN.mo"
 ROOMS = ("advisor", "models", "sweeps", "infra")
-# What these rooms say reaches a terminal alone, which speaks English.
+# Messages of these modules only reach a terminal, where the language is English.
 TERMINAL = (
     *("advisor/cli/", "advisor/store/", "models/zoo/", "sweeps/", "infra/"),
     *("advisor/runs/delivery/", "advisor/runs/endpoint/", "advisor/runs/verification/"),
@@ -46,12 +46,12 @@ _SHARES = ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")
 _TERMS = ("other people's hosts", *(f"{share} interrupted within a month" for share in _SHARES))
 _UNITS = ("images/s", "sequences/s", "samples/s", "tokens/s", "output tokens/s")
 _WIDE = dict(zip(",:;?!", "，：；？！", strict=True))  # noqa: RUF001
-# A date that stays, so that the same texts are the same bytes.
+# A fixed date, so that the same texts give the same bytes.
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def extracted() -> Catalog:
-    """Every text to translate, as an empty catalogue without dates, so that only texts change it."""
+    """Return every text to translate, as an untranslated catalogue without dates."""
     catalogue = Catalog(locale="zh_CN", fuzzy=False)
     for pattern in KEYED:
         for file in sorted(PRODUCT.glob(pattern)):
@@ -59,7 +59,7 @@ def extracted() -> Catalog:
                 catalogue.add(text, context=key)
     sources = (PRODUCT / "advisor/data/catalog/sources.csv").read_text(encoding="utf-8")
     notes = {row["note"].rstrip(".") for row in csv.DictReader(io.StringIO(sources))} - {""}
-    # Messages are made of these by their value.
+    # Messages are built from these values at run time.
     for name in (*map(str, (*Task, *Provenance, *LanguageTask, *Market)), *_UNITS, *_TERMS, *sorted(notes)):
         catalogue.add(name)
     for room in ROOMS:
@@ -71,13 +71,13 @@ def extracted() -> Catalog:
 
 
 def _texts(tree: ast.Module, file: str) -> Iterator[str]:
-    """The literal first arguments of messages and errors."""
+    """Yield the literal texts of messages and errors, and hints of errors, in a file."""
     if file.startswith(TERMINAL):
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
             name = node.func.id
-            # `wrong(field, text, hint=..)` of questions makes an error, too.
+            # `wrong(field, text, hint=..)` of questions makes an error as well.
             text = _literal(node.args[1 if name == "wrong" and len(node.args) > 1 else 0])
             is_error = name == "wrong" or name in ERRORS
             if text and (name == "Message" or is_error):
@@ -91,7 +91,7 @@ def _literal(node: ast.expr) -> str | None:
 
 
 def updated() -> Catalog:
-    """The catalogue with every text of today, and the translations that it had."""
+    """Return the catalogue of all current texts, with the translations that it had."""
     today, known = extracted(), read_po(io.BytesIO(PO.read_bytes()), locale="zh_CN")
     for message in today:
         before = known.get(message.id, message.context) if message.id else None
@@ -101,20 +101,20 @@ def updated() -> Catalog:
 
 
 def full_width(text: str) -> str:
-    """A text whose punctuation is full-width behind a Chinese letter, as Chinese is written."""
+    """Make the punctuation after Chinese characters full-width, as is usual in Chinese."""
     text = re.sub(r"([\u4e00-\u9fff])\(([^()]*)\)", r"\1（\2）", text)  # noqa: RUF001
     return re.sub(r"(?<=[\u4e00-\u9fff\uff09])([,:;?!]) ?", lambda sign: _WIDE[sign[1]], text)
 
 
 def po_bytes(catalogue: Catalog) -> bytes:
-    """The .po file, without dates."""
+    """Return the .po file, without dates."""
     out = io.BytesIO()
     write_po(out, catalogue, width=100, omit_header=True, sort_output=True, no_location=True)
     return b'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n' + out.getvalue()
 
 
 def mo_bytes(catalogue: Catalog) -> bytes:
-    """The .mo file that gettext reads, without dates."""
+    """Return the .mo file that gettext reads, without dates."""
     plain = Catalog(locale="zh_CN", header_comment="", creation_date=_NEVER, revision_date=_NEVER)
     plain.mime_headers = [("Content-Type", "text/plain; charset=utf-8")]
     for message in catalogue:
@@ -126,12 +126,12 @@ def mo_bytes(catalogue: Catalog) -> bytes:
 
 
 def missing(catalogue: Catalog) -> list[str]:
-    """English texts without a translation."""
+    """Return the English texts without a translation."""
     return [str(message.id) for message in catalogue if message.id and not message.string]
 
 
 def main() -> None:
-    """Write both files."""
+    """Update both files."""
     catalogue = updated()
     PO.write_bytes(po_bytes(catalogue))
     MO.write_bytes(mo_bytes(catalogue))

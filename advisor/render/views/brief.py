@@ -1,7 +1,7 @@
-"""The answer in a dozen lines: what to rent, what it does, how sure that is, what to try first.
+"""Writes the answer in a dozen lines: what to rent, what it does, how sure that is, and what to try first.
 
-It is made of an answer's document, whatever the task, in the reader's language. Where a terminal has no
-room, rows have shorter texts or are left to `--explain`; none is cut off, and what was asked stays."""
+The rows come from the document of an answer to any task, in the reader's language. On a terminal, rows that
+do not fit are shortened or left to `--explain`; no text is cut off and the question always stays."""
 
 from __future__ import annotations
 
@@ -49,33 +49,33 @@ from advisor.units import ceil_ms, format_rate, format_span, format_usd, short_u
 
 Record = Mapping[str, Any]
 LINES = 12
-# A row by the key of its title: its text, then shorter ones; an empty one leaves it out.
+# A row: the key of its title, its text, then shorter versions of it. An empty version drops the row.
 Row = tuple[str, ...]
-# Where there is no room, what is least asked for first: the row that becomes shorter, or the end of another.
+# What to shorten when space is short, in this order: (row to shorten, row to append its end to, or "").
 _SPARED = (
     *(("more", "basis"), ("trial", ""), ("second", ""), ("way_3", ""), ("on", ""), ("does", "")),
     *(("bound", "does"), ("price", ""), ("try", ""), ("cheaper", ""), ("take", ""), ("looked", "")),
     *(("basis", ""), ("assumed", ""), ("more", ""), ("note", ""), ("assumed", ""), ("take", "")),
     *(("api", ""), ("safe", "sure"), ("shrink", "sure"), ("shrink", ""), ("way_2", "")),
 )
-# Savings that are worth no line.
+# Least savings, in dollars, for which a borderline spec gets a line.
 _LITTLE = {"month": 10.0, "run": 1.0}
-# What is less than so much faster is no faster.
+# A spec counts as faster only above this ratio of speeds.
 _FASTER = 1.05
-# Another kind of spec is worth a line up to so many times the price of what keeps a target; else up to so
-# many times the cost of a sample, and the price.
+# Another kind of spec gets a line up to this many times the chosen cost if its chance is known; if not, up to
+# the second factor on the cost per sample and the third on the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
 _ANYWHERE = Message("any region ({option})", option=FieldName("region"))
 _OF_A_SPEC = ("cloud", "instance_type", "count", "market")
-# Prices that differ by less are equal; bounds that are so near say nothing beside the median.
+# Prices within the first ratio count as equal. A lower bound above the second share of the median is omitted.
 _NEAR, _AS_GOOD = 1.02, 0.98
-# What is used less will not hold anything back next.
+# A stage used less than this share is not named as the next bottleneck.
 _NEXT = 0.1
 
 
 def brief_text(document: Record) -> str:
-    """The answer in `LINES` lines for a terminal: the spec, or that none answers; the rest is in
-    `--explain`."""
+    """Return the answer for a terminal, in `LINES` lines: the spec, or that no spec meets the question.
+    `--explain` prints the rest."""
     t = report_texts("en")
     spec = document["recommendation"] or document["nearest"]
     asked = asked_text(document, t)
@@ -92,7 +92,7 @@ def brief_text(document: Record) -> str:
 
 
 def head_line(spec: Record, document: Record, t: Texts) -> str:
-    """'g6.xlarge + local (233 GiB)   $0.805/h, $588 a month   us-east-1, on-demand'; of a run its cost."""
+    """'g6.xlarge + local (233 GiB)   $0.805/h, $588 a month   us-east-1, on-demand'; or the run's cost."""
     price, run, paid = spec["price"] or {}, spec.get("run"), "no price"
     usd = price.get("total_usd_per_hour")
     if usd is not None:
@@ -111,8 +111,8 @@ def head_line(spec: Record, document: Record, t: Texts) -> str:
 
 
 def fitted(head: str, rows: Sequence[Row], t: Texts) -> list[str]:
-    """The lines of a head and its rows; where there are too many, rows are shortened in the order of
-    `_SPARED`, each as little as saves a line."""
+    """Return the lines of a head and its rows. If there are more than `LINES`, rows are shortened in the
+    order of `_SPARED`, each by the least that saves a line."""
     room, top = WIDTH - INDENT, folded(head, indent=2)
     texts = {name: variants for name, *variants in rows if variants and variants[0]}
 
@@ -144,8 +144,8 @@ def fitted(head: str, rows: Sequence[Row], t: Texts) -> list[str]:
 
 
 def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
-    """The same rows for a report or a page, which have room for all of them: the facts in one block, how far
-    to trust it, and trials below them. They tell warnings and trials elsewhere."""
+    """Return the same rows for a report or a page, which can show all of them: the facts in one block, then
+    how strong the evidence is, then the trials. The rows for notes and trials are left out here."""
     rows = whole_rows({"answer": answer_facts(document), "recommendation": document}, t, spell)
     basis = rows.pop("basis")
     for name in ("note", "trial"):
@@ -158,13 +158,13 @@ def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list
 
 
 def whole_rows(section: Record, t: Texts, spell: Spell = option_name) -> dict[str, str]:
-    """The longest text of each row of a section's answer, by the key of its title."""
+    """Return the longest text of each row of a section's answer, keyed by the row's title."""
     rows = brief_rows(asked_sentence(section["recommendation"], t), section["recommendation"], t, spell)
     return {name: text for name, text, *_ in rows}
 
 
 def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_name) -> Iterator[Row]:
-    """The rows below the name and price of an answer's spec; fields of the question as `spell` names them."""
+    """Yield the rows below the headline of an answer. `spell` writes the names of the question's fields."""
     spec, request = document["recommendation"], document["request"]
     yield "for", asked
     yield "on", *_machine(spec, request, t)
@@ -177,7 +177,7 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
         yield "trial", call["trial"]["command"], ""
     yield from _borderline_rows(document, t)
     call, clouds = document.get("price_call") or {}, covers_clouds(document)
-    # One line on prices will do.
+    # One line about prices is enough.
     doubts = doubt_sentences(document, t)
     if call.get("cheaper") and "per" in call and not doubts:
         yield "cheaper", translated(price_sentences(call, clouds=clouds)[-1], t), ""
@@ -189,18 +189,18 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     yield from (("second", text, "") for text, _ in others[1:])
     smaller = list(_smaller(document, t))
     yield "shrink", t.listed(smaller), *smaller[:1], ""
-    # What moves the price; the rest is in `--explain`.
+    # Only assumptions that move the price are listed here; `--explain` prints the rest.
     assumed = [translated(text, t, spell) for text in document["assumptions"] if _code(text) == DECIDES]
     if request["region"] is None:
         assumed.insert(0, translated(_ANYWHERE, t, spell))
     yield "assumed", *(t.listed(assumed[:count]) for count in range(len(assumed) or 1, 0, -1))
-    # What was never measured stands in the basis, the day of an old price in its own row.
+    # The basis already names what was never measured, and an old price's date has a row.
     codes = {translated(text, t): _code(text) for text in document["warnings"]}
     told = ("price", *UNMEASURED, CURRENCY, spec["market"])
     live = (document.get("live") or {"warnings": ()})["warnings"]
     beside = [text for text, code in codes.items() if code not in told and text not in live]
     market = [_market_text(spec, [text for text, code in codes.items() if code == spec["market"]], t)]
-    # What an engine or a format lacks weighs more than where decoding was measured.
+    # What an engine or format does not support matters more than where decoding was measured.
     notes = [t.listed(filter(None, says)) for says in ([*market, *beside], market)]
     yield "note", *(notes[:1] if spec.get("serving") else notes)
     unpriced = {**spec, "price": None}
@@ -210,7 +210,7 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
 
 
 def _bound(spec: Record, request: Record, t: Texts) -> list[str]:
-    """What binds the rate, and how many users one of several instances could hold; then without these."""
+    """Return what binds the rate and, if one instance alone could not hold all users, how many it could."""
     text, serving = binding_text(spec, t), spec.get("serving")
     users = request.get("users")
     if not (serving and users and spec["count"] > 1):
@@ -222,7 +222,7 @@ def _bound(spec: Record, request: Record, t: Texts) -> list[str]:
 
 
 def _started(text: str, document: Record, t: Texts) -> str:
-    """A run with the minutes before it begins, where they are more than a hundredth of it."""
+    """Return the text about a run, with the start-up minutes if they exceed a hundredth of its duration."""
     run = document["recommendation"].get("run")
     said = next((each for each in document["assumptions"] if _code(each) == START), None)
     if not run or said is None or (minutes := said.parameters["minutes"]) < 0.6 * run["hours"]["median"]:
@@ -231,8 +231,8 @@ def _started(text: str, document: Record, t: Texts) -> str:
 
 
 def _smaller(document: Record, t: Texts) -> Iterator[str]:
-    """What a smaller number format brings: the cheapest other spec; or, where neither that nor the chosen one
-    is sure, that the chosen one is sure in it. Of equal ones the first, which changes answers least."""
+    """Yield what a smaller number format brings: the cheapest other spec and, if neither that nor the chosen
+    one is sure, the first format (it changes answers least) that makes the chosen one sure."""
     spec, steps = document["recommendation"], document.get("serving", {}).get("steps", ())
     usd, sure = "total_usd_per_hour", spec["predicted"]["confidence"]
     cheaper = [step for step in steps if step.get("instead")]
@@ -242,7 +242,7 @@ def _smaller(document: Record, t: Texts) -> Iterator[str]:
     if all((each["probability"] or sure) < sure for each in (spec, *(gives for *_, gives in found))):
         formats = [step for step in steps if step["gives"] and step["option"].startswith("--precision")]
         here = [(step, t("brief.same"), step["gives"]) for step in formats]
-        # Documents of earlier versions do not tell the chance.
+        # Documents of earlier versions do not hold the chance.
         found = [each for each in here if (each[-1].get("probability") or 0.0) >= sure][:1] + found
     for step, name, gives in found:
         likely = gives["probability"] and t("brief.likely", percent=percent(modest(gives["probability"])))
@@ -253,12 +253,12 @@ def _smaller(document: Record, t: Texts) -> Iterator[str]:
 
 
 def _code(sentence: object) -> str:
-    """What programs know a sentence by; that of a saved answer has none."""
+    """Return the code that identifies a sentence, or '' for a sentence from a saved answer."""
     return str(getattr(sentence, "code", ""))
 
 
 def _market_text(spec: Record, warnings: Sequence[str], t: Texts) -> str:
-    """What a commitment comes to, or how often a spot instance is taken back."""
+    """Return how often a spot instance is interrupted or, on other markets, the `warnings`."""
     terms = spec["price"].get("terms")
     if spec["market"] == Market.SPOT and terms:
         return t("brief.spot", terms=translated(terms, t))
@@ -273,7 +273,7 @@ def _borderline_rows(document: Record, t: Texts) -> Iterator[Row]:
 
 
 def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
-    """The rows where nothing answers: the question, what comes nearest, and what would make something fit."""
+    """Yield the rows if no spec meets the question: the question, the nearest spec, and what to relax."""
     request, nearest, counts = document["request"], document["nearest"], document["catalog"]
     yield "for", asked
     if nearest:
@@ -286,14 +286,14 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     yield from _borderline_rows(document, t)
     reasons = counts["rejected_by_reason"].items()
     said = t.listed(f"{t.known('reason.' + reason, reason)} {count:,}" for reason, count in reasons)
-    # Types without a price are no offers.
+    # Types without a price are not counted as offers.
     count = max(counts["offers_considered"], sum(counts["rejected_by_reason"].values()))
     yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said), ""
     yield "more", t("brief.explain_none"), t("brief.in_explain"), ""
 
 
 def _told_ways(ways: Sequence[Record]) -> list[Record]:
-    """The cheapest first, then one that moves limits alone: who set them may move them, and room is short."""
+    """Put the cheapest way first, then one that changes only limits, which users can change themselves."""
     of_place = ("--cloud", "--region", "--market")
     limits = [way for way in ways if all(each["option"] not in of_place for each in way["changes"])]
     first = [*ways[:1], *limits[:1]] if limits and limits[0] is not ways[0] else [*ways[:1]]
@@ -301,8 +301,8 @@ def _told_ways(ways: Sequence[Record]) -> list[Record]:
 
 
 def _machine(spec: Record, request: Record, t: Texts) -> tuple[str, str]:
-    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; batch 32, bf16'; of a served model '; vLLM 0.18,
-    bf16, 1 replica on 1 GPU'; with what drafts tokens. Then without what few look at."""
+    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; batch 32, bf16'; a served model adds 'vLLM 0.18, bf16,
+    1 replica on 1 GPU' and any speculative decoding. The second text omits the details that few need."""
     machine, serving = translated(machine_message(spec, decodes=False), t), spec.get("serving")
     first = machine if spec["count"] == 1 else t("brief.each", machine=machine)
     runs, details = list[str](), list[str]()
@@ -324,9 +324,9 @@ def _machine(spec: Record, request: Record, t: Texts) -> tuple[str, str]:
 
 
 def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
-    """The rate, what a request waits (what is limited first), then the time of the run or the cost of a
-    million; then without that cost, and without times that nobody limits. Where nothing is aimed at,
-    `sure_text` tells the lower bound."""
+    """Yield the rate, the latencies of a request (limited ones first), and the time of the run or the cost of
+    a million samples; then shorter versions without that cost, and without latencies that have no limit. If
+    the question sets no target or limit, `sure_text` gives the lower bound."""
     predicted = spec["predicted"]
     serving, run, cost = (spec.get(name) for name in ("serving", "run", "cost"))
     rates, unit, confidence = predicted["throughput"], predicted["unit"], predicted["confidence"]
@@ -340,7 +340,7 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     offered = serving and serving["offered_requests_per_second"]
     if serving and not (request.get("users") or offered):
         rate = t("brief.flight", rate=rate, flight=count_text(serving["rates"]["concurrency"]))
-    # What arrives by itself is the rate at any bound.
+    # If requests arrive at a fixed rate, the lower bound equals that rate and is omitted.
     if spec["probability"] is not None and rates["lower"] < _AS_GOOD * rates["median"]:
         rate = t("brief.rate", median=rate, percent=percent(confidence), lower=lower)
     elif serving and offered:
@@ -366,8 +366,8 @@ def _most_of_run(run: Record, confidence: float, t: Texts) -> str:
 
 
 def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -> Iterator[str]:
-    """'p99 of a batch 48 ms', where that is limited; of a served model 'TTFT 256 ms (p95 1.47 s)': the means,
-    and the percentiles and times that the question limits. Of an other spec only these, if any."""
+    """Yield 'p99 of a batch 48 ms' if limited; for a served model the means ('TTFT 256 ms (p95 1.47 s)') and
+    the percentiles that the question limits. If `is_other`, only limited times, if there are any."""
     is_limited = is_other and any(request.get(option) is not None for _, _, option in TIMES)
     latency: Record = spec.get("latency") or {"p99_ms": None}
     if latency["p99_ms"] is not None and request["max_latency_ms"] is not None:
@@ -392,7 +392,7 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
         bound = "" if is_other or limit is None else _risk_text(spec, field, which, float(most), t)
         if limit is not None and not of_requests:  # a limit of a mean lets some requests wait long
             which = "p99"
-        # Documents of earlier versions have no percentiles that nobody limits.
+        # Documents of earlier versions only have the percentiles that the question limits.
         if which in (tails := serving["percentiles"].get(field, {})):
             tail = f"{which} {seconds_text(tails[which]['median'])}"
             says = [tail, bound] if of_requests else [bound, tail]
@@ -401,7 +401,7 @@ def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -
 
 
 def _risk_text(spec: Record, field: str, which: str, most: float, t: Texts) -> str:
-    """'90 % sure only of 640 ms': the bound of a limited time where it is above the limit, in ms or s."""
+    """'90 % sure only of 640 ms': the upper bound of a time over its limit `most` (ms; seconds for e2e)."""
     rates = spec["serving"]["percentiles"][field][which] if which else spec["serving"]["rates"][field]
     if spec["probability"] is None or rates["upper"] <= (most if field == "e2e_seconds" else most / 1000):
         return ""
@@ -410,7 +410,7 @@ def _risk_text(spec: Record, field: str, which: str, most: float, t: Texts) -> s
 
 
 def binding_text(spec: Record, t: Texts) -> str:
-    """The stage that holds the rate back, and the one that would do so next; of tuning the GPUs."""
+    """Return the bottleneck and the stage that would bind next; for fine-tuning, only what binds the GPUs."""
     if "tuning" in spec:
         return t("stage.accelerator" if spec["predicted"]["gpus_used"] == 1 else "stage.linked")
     text, used = bound_name(spec, t), spec.get("utilization", {})
@@ -422,7 +422,7 @@ def binding_text(spec: Record, t: Texts) -> str:
 
 
 def sure_text(document: Record, t: Texts) -> str:
-    """How sure the answer is, and its trial; where nothing is aimed at the bounds."""
+    """Return how sure the answer is, with its trial; without any target or limit, return the bounds."""
     spec = document["recommendation"]
     if spec["probability"] is not None:
         return translated(next(iter(decision_of(document).get("sentences", ())), ""), t)
@@ -435,7 +435,7 @@ def sure_text(document: Record, t: Texts) -> str:
 
 
 def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
-    """The trials that settle an answer, each with what it tries."""
+    """Yield the trials that settle an answer, each as a sentence and a command."""
     clouds = covers_clouds(document)
     for key, calls in (("next.trial", calls_of_chosen(document)), ("next.other", borderline_calls(document))):
         for call in calls:
@@ -445,8 +445,8 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
 
 
 def other_kinds(document: Record) -> Sequence[Record]:
-    """The first alternative of each other GPU, cloud and market that somebody may take instead: no less sure,
-    not many times the cost, nothing that another spec beats, and not the safe one, which stands above."""
+    """Return the first worthwhile alternative for each other GPU, cloud and market: one that `_is_worth`
+    accepts and no other spec beats. The safe spec is left out, since it has a row already."""
     chosen, safe = document["recommendation"], decision_of(document).get("safe") or {}
     first: dict[Any, Record] = {}
     rivals = [chosen, *document["alternatives"]]
@@ -469,7 +469,7 @@ def _is_same(spec: Record, other: Record) -> bool:
 
 
 def _is_worth(spec: Record, chosen: Record) -> bool:
-    """Whether it is as sure, and not many times as dear by what is paid for."""
+    """Return whether a spec is as sure as the chosen one and its cost is within the `_MOST` factors."""
     (usd, rate), (enough_usd, enough) = (
         (_usd(each), each["predicted"]["throughput"]["median"]) for each in (spec, chosen)
     )
@@ -481,9 +481,9 @@ def _is_worth(spec: Record, chosen: Record) -> bool:
 
 
 def _beats(spec: Record, other: Record) -> bool:
-    """Whether nobody would take the other: it is dearer or less sure, and in nothing better: nor clearly
-    faster, where that is no matter of a target, nor measured where this is not, nor of a firmer price, nor
-    one instance, not several."""
+    """Return whether `spec` makes `other` pointless: `other` costs more or is less sure, and has no
+    advantage: a clearly higher speed (at equal chance or for a run), no extrapolation, a firmer price,
+    another market, or one instance instead of several."""
     firm, other_firm = (PRICE_KINDS.index(each["price"]["kind"]) for each in (spec, other))
     if other["market"] != spec["market"] or other_firm < firm or other["count"] == 1 < spec["count"]:
         return False
@@ -494,23 +494,23 @@ def _beats(spec: Record, other: Record) -> bool:
 
 
 def _percent(spec: Record) -> int:
-    """How sure a spec is, as it is told."""
+    """Return the chance that a spec meets the question, in whole percent as it is printed."""
     return round(100 * modest(1.0 if spec["probability"] is None else spec["probability"]))
 
 
 def _speed(spec: Record) -> float:
-    """Runs an hour, where there is one, else the rate."""
+    """Return a spec's speed: runs per hour if the question is about a run, else the median rate."""
     run = spec.get("run")
     return float(1 / run["hours"]["median"] if run else spec["predicted"]["throughput"]["median"])
 
 
 def _usd(spec: Record) -> float:
-    """What a spec costs: the run, if there is one, else an hour."""
+    """Return the dollars that a spec costs: per run if the question is about a run, else per hour."""
     run = spec.get("run")
     return float(run["usd"]["median"] if run and run["usd"] else spec["price"]["total_usd_per_hour"])
 
 
-# Why a spec that costs less, and is as sure, is not first.
+# Why a spec that costs less and is as sure is not the chosen one.
 _WHY = {
     Behind.UNMEASURED: "brief.not_first",
     Behind.TIME: "brief.as_dear_slower",
@@ -519,8 +519,8 @@ _WHY = {
 
 
 def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
-    """'g6.2xlarge (L4) $0.978/h, 71 % sure, 1,110 images/s, batch 16, p99 of a batch 48 ms'; of a run its
-    hours and its cost. The batch size is told where it is not the chosen one's. Then what was asked about."""
+    """'g6.2xlarge (L4) $0.978/h, 71 % sure, 1,110 images/s, batch 16, p99 of a batch 48 ms'; a run has hours
+    and cost. The batch size appears only if it differs from the chosen spec's. The second text is shorter."""
     clouds, request = covers_clouds(document), document["request"]
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
     market = t.known(f"market.{spec['market']}", spec["market"])

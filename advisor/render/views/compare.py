@@ -1,4 +1,4 @@
-"""Instances, or GPUs by themselves, beside each other: as text, documents and flat rows."""
+"""Compares instances, or GPUs by themselves, as text, documents and flat rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from advisor.units import format_span, format_usd
 
 SCHEMA = "advisor.comparison/1"
 SERVING_SCHEMA, TUNING_SCHEMA = "advisor.serving-comparison/1", "advisor.tuning-comparison/1"
-# What each column of a flat row is, by its path in a row of the document.
+# The columns of a flat row, each with its path in a row of the document.
 COLUMNS = {
     **same_paths("network instance_type"),
     "gpu": "gpu.name",
@@ -75,7 +75,7 @@ TUNING_COLUMNS = {
     **same_paths("cloud region"),
     **{"price_kind": "price.kind", "price_as_of": "price.as_of"},
 }
-# What an instance misses in a cell of a table, by the code of its shortfall: the figure and its limit.
+# Text for a table cell about what an instance misses, by code: the figure and its limit.
 _MISSED = {
     "users": "serves {held:,} of {users:,} users at once",
     "ttft": "{which}TTFT {figure:,g} > {limit:,g} {unit}",
@@ -94,14 +94,14 @@ Record = Mapping[str, Any]
 
 
 class Misfit(NamedTuple):
-    """An instance that cannot do what is asked, and why."""
+    """An instance that cannot do what the question asks, and the reason."""
 
     instance: InstanceType
     why: Text
 
 
 def misfit_rows(misfits: Sequence[Misfit]) -> list[dict[str, Any]]:
-    """One record each, JSON-ready."""
+    """Return one JSON-ready record each."""
     return [{"instance_type": each.instance.name, "why": each.why} for each in misfits]
 
 
@@ -112,7 +112,7 @@ def comparison_document(
     sources: Sources,
     misfits: Sequence[Misfit] = (),
 ) -> dict[str, Any]:
-    """The versioned JSON answer; `relative` is the median over the baseline's."""
+    """Return the versioned JSON answer; `relative` is the median divided by the baseline's."""
     return {
         "schema": SCHEMA,
         "asked": [asked_of(request) for request in requests],
@@ -128,7 +128,7 @@ def comparison_document(
 def instance_rows(
     answers: Sequence[InstancePrediction], baseline: InstancePrediction
 ) -> list[dict[str, Any]]:
-    """One record an instance, JSON-ready; prices are null where none is known."""
+    """Return one JSON-ready record per instance; unknown prices are null."""
     return [
         {
             "network": answer.workload.network,
@@ -150,7 +150,7 @@ def instance_rows(
 
 
 def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) -> list[dict[str, Any]]:
-    """One record a GPU of a network; rates null where no batch fits, prices where none is known."""
+    """Return a record per GPU of a network; rates are null if no batch fits, unknown prices too."""
     return [
         {
             "network": cell.network,
@@ -167,17 +167,17 @@ def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) 
 
 
 def _usd_per_million(cell: OnGpu, usd: float | None) -> float | None:
-    """The cost of a million samples at the median rate; None without a price, or a rate."""
+    """Return the dollars per million samples at the median rate; None without a price or a rate."""
     return usd / (cell.prediction.median * 3600) * 1e6 if usd and cell.prediction else None
 
 
 def _column(heading: str, of: str | Callable[[Record], Any], look: Look = Look.TEXT) -> Column:
-    """A column whose cell is a dash where a row has no such value; `of` is a path or a function."""
+    """Return a column with a dash in rows that have no value; `of` is a path or a function."""
     return Column(heading, (lambda row: value_at(row, of)) if isinstance(of, str) else of, look, "-")
 
 
 def _rate_columns(confidence: float) -> list[Column]:
-    """'p10/s' and 'median/s'."""
+    """Return the columns 'p10/s' and 'median/s'."""
     path = "predicted.throughput"
     return [
         _column(f"{lower_name(confidence)}/s", f"{path}.lower", Look.LOWER),
@@ -191,8 +191,8 @@ _RELATIVE = _column(
 
 
 def _paid_columns(rows: Sequence[Record], million: Column) -> list[Column]:
-    """The price of an hour, and what a million costs, or the run where there is one; what is free has no
-    price."""
+    """Return columns of the hourly price, and of the cost of a run or, without runs, of a million. Free
+    instances show no price."""
 
     def hours(row: Record) -> str | None:
         median = value_at(row, "run.hours.median")
@@ -215,7 +215,7 @@ def _paid_columns(rows: Sequence[Record], million: Column) -> list[Column]:
 def instances_text(
     title: str, columns: Sequence[Column], rows: Sequence[Record], misfits: Sequence[Misfit]
 ) -> list[str]:
-    """A table of instances in the order asked; what cannot run has a row of dashes, and says below why."""
+    """Return a table of instances in the order given, then what some miss and why others are left out."""
     gaps = [{"instance_type": each.instance.name, **instance_block(each.instance)} for each in misfits]
     first = [_column("instance", "instance_type", Look.NAME), _column("gpu", _gpus)]
     missed = {row["instance_type"]: list(_missed(row)) for row in rows}
@@ -229,7 +229,7 @@ def instances_text(
 def network_lines(
     request: NetworkQuestion, rows: Sequence[Record], baseline: str, misfits: Sequence[Misfit]
 ) -> list[str]:
-    """The table of one network."""
+    """Return the table of one network."""
     t = report_texts("en")
     columns = [
         _column("disk", lambda row: row.get("disk") and local_or_order(row["disk"]), Look.LONG),
@@ -252,15 +252,15 @@ def _gpus(row: Record) -> str | None:
 
 
 def _missed(row: Record) -> Iterator[str]:
-    """What an instance misses, or may."""
+    """Yield what an instance misses, or may miss."""
     for text in row["warnings"]:
         if isinstance(text, Message) and is_miss(text):
             yield _missed_text(text, row)
 
 
 def _missed_text(warning: Message, row: Record) -> str:
-    """'TPOT 97.4 > 50 ms': a limit with the figure that misses it, the bound where the median keeps it; of
-    users those that the rates are of, in flight or thinking."""
+    """'TPOT 97.4 > 50 ms': the figure and the limit that it misses, or its bound if the median keeps the
+    limit. For users, the figure counts those with a request in flight or thinking."""
     why = cast(Message, warning.parameters["why"])
     form, values = _MISSED.get(str(why.code), why.text), dict[str, Any](why.parameters)
     time = getattr(values.get("time"), "parameters", {})
@@ -277,7 +277,7 @@ def _missed_text(warning: Message, row: Record) -> str:
 
 
 def notes_lines(rows: Sequence[Record]) -> list[str]:
-    """The sources of prices, what is assumed and moves a price or a rate, and warnings: a line each."""
+    """Return lines for price sources, assumptions that move a price or rate, and warnings."""
     decisive = {
         row["instance_type"]: [text for text in row["assumptions"] if _code(text) in (DECIDES, START)]
         for row in rows
@@ -293,7 +293,7 @@ def _code(text: object) -> str:
 
 
 def _by_instance(texts: Mapping[str, Sequence[Text]]) -> list[str]:
-    """Each remark once, behind its instances unless it is of all; those of the fewest come first."""
+    """Return each remark once, after its instances unless it is about all; remarks about few come first."""
     names: dict[str, dict[str, None]] = {}
     for name, some in texts.items():
         for text in some:
@@ -316,8 +316,8 @@ def _price_text(row: Record) -> str:
 
 
 def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], baseline: str) -> list[str]:
-    """A table a network: the rates of each GPU, times the baseline's median, and what an hour of it
-    costs; for several networks the geometric mean of those times."""
+    """Return a table per network: the rates of each GPU, their ratio to the baseline's median, and costs. For
+    several networks, a last table has the geometric mean of the ratios."""
     lines: list[str] = []
     for request, rows in tables:
         base = rows[0]["relative_to"]
@@ -365,7 +365,7 @@ def language_comparison_document(
     sources: Sources,
     misfits: Sequence[Misfit],
 ) -> dict[str, Any]:
-    """Instances that serve, or tune, beside each other; `relative` is the median over the baseline's."""
+    """Return how instances that serve or fine-tune compare; `relative` is the median over the baseline's."""
     blocks = {
         each.instance.name: tuning_block(each, request.confidence)
         if isinstance(each, TuningPrediction)
@@ -400,7 +400,7 @@ def language_comparison_text(
     sources: Sources,
     misfits: Sequence[Misfit],
 ) -> str:
-    """A table for a terminal."""
+    """Return the comparison as text for a terminal."""
     document = language_comparison_document(predictions, baseline, request, sources, misfits)
     rows, t = list(map(partial(_holding, request), document["rows"])), report_texts("en")
     tunes = isinstance(request, TuningQuestion)
@@ -415,7 +415,7 @@ def language_comparison_text(
 
 
 def _verdict(rows: Sequence[Record], confidence: float) -> list[str]:
-    """The cheapest instance that is sure enough to do what is asked, a run by its cost; else the surest."""
+    """Return the cheapest instance that is sure enough (by cost of the run, if any), or else the surest."""
 
     def usd(row: Record) -> float:
         return float(value_at(row, "run.usd.median") or value_at(row, "price.total_usd_per_hour") or inf)
@@ -434,7 +434,7 @@ def _sure(row: Record) -> float | None:
 
 
 def _holding(request: ServingQuestion | TuningQuestion, row: Record) -> Record:
-    """A row with the users whose requests a serving instance has, in flight or thinking."""
+    """Add to a row the users that a serving instance can hold, with a request in flight or thinking."""
     if (rates := value_at(row, "serving.rates")) is None:
         return row
     thinks = getattr(request, "think_seconds", 0.0) * rates["requests_per_second"]["median"]
@@ -442,7 +442,7 @@ def _holding(request: ServingQuestion | TuningQuestion, row: Record) -> Record:
 
 
 def _computes(row: Record) -> str:
-    """'vLLM 0.18 with CUDA graphs; output tokens/s of all GPUs': what serves or tunes, at which rates."""
+    """'vLLM 0.18 with CUDA graphs; output tokens/s of all GPUs': the engine and what the rates count."""
     if (serving := row.get("serving")) is None:
         return "tokens/s of all GPUs"
     engine = f"{ENGINES.get(serving['engine'], serving['engine'])} {serving['engine_version']}"
@@ -465,7 +465,7 @@ def _way(row: Record) -> str | None:
 
 
 def _serving_columns(rows: Sequence[Record], confidence: float) -> list[Column]:
-    """How the GPUs share the work ('2 x TP4'), rates, mean times, and cost."""
+    """Return columns of how the GPUs share the work ('2 x TP4'), rates, mean times, and cost."""
 
     def mean(name: str) -> Callable[[Record], str | None]:
         path = f"serving.rates.{name}_seconds.median"

@@ -1,4 +1,4 @@
-"""The details behind the answer of a report's section: prices, stages, curves, evidence, places."""
+"""The details of a report's section, shown after the answer: prices, stages, curves, evidence, places."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from advisor.render.views.specs import TIMES
 from advisor.units import format_mib, format_rate, format_usd
 
 Record = Mapping[str, Any]
-# Gains below this share of the rate are told as nothing.
+# Gains below this percentage of the rate are shown as none.
 _NOTHING_PERCENT = 0.05
 
 
 class Room(NamedTuple):
-    """For how many workloads this is, and how many rows of long tables it shows; `brief` says why
-    it has neither charts nor tables. The data formats have everything."""
+    """How much of a report to show: for up to how many workloads, and how many rows of each long table.
+    `brief` says why there are neither charts nor tables. The data formats always have everything."""
 
     workloads: float
     specs: int = 0
@@ -49,12 +49,12 @@ class Room(NamedTuple):
     brief: str = ""
 
 
-# Other specs that a first page has room for.
+# How many other specs a first page shows.
 _COMPARED = 4
 
 
 def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
-    """The parts that a network's section alone has: prices, stages, curves, memory."""
+    """Yield the parts that only a network's section has: prices, stages, curves, memory."""
     yield price_part(section, t, room)
     stages, on_cpu = section["bottleneck"], _computes_on_cpu(section)
     if stages and stages["stages"]:
@@ -66,7 +66,7 @@ def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
         table = Table(settings_columns(settings, t, on_cpu=on_cpu), settings)
         yield Part(t("settings.title"), [table, Paragraph(t("settings.note"), "note")], detail=True)
     if section["curves"]:
-        # What was measured beside was so under other conditions, which the data formats tell.
+        # Measurements shown beside a curve had other conditions, which the data formats list.
         measured = any(curve["measured"] for curve in section["curves"].values())
         note = t("curves.note" if measured else "curves.note_none")
         yield Part(t("curves.title"), [curves_picture(section, t)._replace(note=note)], detail=True)
@@ -88,18 +88,18 @@ def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
 
 
 def _computes_on_cpu(section: Record) -> bool:
-    """Whether the spec that a section is about has no accelerator."""
+    """Return whether the spec of a section has no GPU."""
     spec = section["answer"]["spec"]
     return bool(spec) and spec["gpu"] is None
 
 
 def served(document: Record) -> Record:
-    """What the document of a recommendation or of a prediction tells of all ways to serve."""
+    """Return the object with a document's ways to serve: a prediction itself, or `serving` of an answer."""
     return document if "front" in document else document.get("serving", {})
 
 
 def serving_parts(document: Record, t: Texts) -> Iterator[Part]:
-    """Parts that only a served model has: latency against throughput, and gains of one change."""
+    """Yield the parts that only a served model has: latency against throughput, and gains of one change."""
     front = served(document).get("front", ())
     if len(front) > 1 and document["recommendation"]:
         chart = front_picture(front, document["recommendation"], t)
@@ -108,12 +108,12 @@ def serving_parts(document: Record, t: Texts) -> Iterator[Part]:
 
 
 def front_table(front: Sequence[Record], document: Record, t: Texts) -> Table:
-    """The points of the chart; rates and requests in flight are of all instances together."""
+    """Return the chart's points as a table; rates and requests in flight are of all instances together."""
     request, count = document["request"], (document.get("recommendation") or document).get("count", 1)
     in_flight = t("lm.in_flight_of", count=count) if count > 1 else t("lm.in_flight")
     lower, median, _ = rate_columns(t, request["confidence"], "output_tokens_per_second.")
     limited = ((name, title, str(request.get(option)).partition(":")) for name, title, option in TIMES)
-    # Points of earlier documents have no percentiles.
+    # Documents of earlier versions have no percentiles here.
     percentiles = [
         Column(f"{which} {title} ms", partial(_percentile_ms, name=name, which=which), Look.RATE)
         for name, title, (which, of_requests, _) in limited
@@ -132,7 +132,7 @@ def front_table(front: Sequence[Record], document: Record, t: Texts) -> Table:
 
 
 def _missed(point: Record, *, users: int | None, t: Texts) -> str:
-    """What a point misses; documents of earlier versions do not tell it."""
+    """Return what a point misses; documents of earlier versions do not say it."""
     if point["answers"]:
         return ""
     missed = point.get("misses") or "any"
@@ -148,7 +148,7 @@ def _percentile_ms(point: Record, *, name: str, which: str) -> float:
 
 
 def steps_parts(document: Record, t: Texts) -> list[Part]:
-    """The gain of one step more; that of a faster disk where a limit on its time is asked for."""
+    """Return the gain of each change; that of a faster disk only if the question limits the start time."""
     is_asked = document["request"].get("max_ready_seconds") is not None
     steps = [
         step
@@ -157,7 +157,7 @@ def steps_parts(document: Record, t: Texts) -> list[Part]:
     ]
     if not steps:
         return []
-    # A wider split may leave GPUs unused, or make fewer replicas. Earlier documents do not tell it.
+    # A wider split may leave GPUs unused or make fewer replicas. Documents of earlier versions lack this.
     placed = [
         Column(t("lm.runs"), lambda step: way_text(step["gives"]["placement"]) if step["gives"] else "")
         for step in steps
@@ -178,7 +178,7 @@ def steps_parts(document: Record, t: Texts) -> list[Part]:
 
 
 def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
-    """Other specs, and the rejected types."""
+    """Yield the other specs, and the rejected types."""
     if answer["recommendation"] and room.alternatives > _COMPARED:
         yield Part(t("others.title"), list(_others(answer, t, room)), detail=True)
     rejected = answer["rejected"]
@@ -193,7 +193,7 @@ def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
 
 
 def price_part(section: Record, t: Texts, room: Room) -> Part:
-    """Price against rate: a chart and its specs, what answers first, then the front."""
+    """Return price against rate: a chart and its specs, first those that answer, then the front."""
     rows, confidence = list(section["price_throughput"]), section["answer"]["confidence"]
     if not rows:
         return Part(t("price.title"), [])
@@ -203,7 +203,7 @@ def price_part(section: Record, t: Texts, room: Room) -> Part:
         rows.sort(key=lambda row: -float(row["lower"]))
     rows.sort(key=lambda row: (not row["chosen"], not row["answers"], not row["on_front"]))
     home = (section["answer"]["spec"] or rows[0])["region"]
-    # The kind of each price, where not all are listed; older documents lack it.
+    # The kinds of the prices, unless all are listed; documents of earlier versions lack them.
     kinds = columns_of(
         t, ("kind", lambda row: f"{t('market.' + row['market'])}, {t('kind.' + row['price_kind'])}")
     )
@@ -218,7 +218,7 @@ def price_part(section: Record, t: Texts, room: Room) -> Part:
 
 
 def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
-    """The warnings and assumptions of an answer."""
+    """Yield the warnings and assumptions of an answer."""
     notes = {"warnings": t("warnings.title"), "assumptions": t("assumptions.title")}
     for name, title in notes.items():
         texts = [translated(sentence, t) for sentence in answer[name]]
@@ -227,7 +227,7 @@ def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
 
 
 def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
-    """The chosen spec elsewhere, what its prediction stands on, and how old its data is."""
+    """Yield the chosen spec elsewhere, what its prediction is based on, and how old its data is."""
     yield evidence_part(section["evidence"], t, on_cpu=_computes_on_cpu(section))
     run, spec = section_run_usd(section), section["answer"]["spec"]
 
@@ -269,7 +269,7 @@ def _shortened(
     t: Texts,
     chosen: Callable[[Record], bool] = lambda _record: False,
 ) -> Iterator[Table | Paragraph]:
-    """A table of the first `most` records, and how many more there are."""
+    """Yield a table of the first `most` records, and how many more there are."""
     if most and records:
         yield Table(columns, records[:most], chosen)
     more = len(records) - most
@@ -282,7 +282,7 @@ def _is_chosen(record: Record) -> bool:
 
 
 def stages_table(stages: Sequence[Record], t: Texts, *, on_cpu: bool) -> Table:
-    """What each stage reaches by itself, and how far it is used."""
+    """Return the rate of each stage by itself, and its utilization."""
     columns = columns_of(
         t,
         ("stage", lambda stage: stage_name(stage["stage"], t, on_cpu=on_cpu)),
@@ -293,7 +293,7 @@ def stages_table(stages: Sequence[Record], t: Texts, *, on_cpu: bool) -> Table:
 
 
 def sensitivity_part(gains: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part:
-    """The gain of one more of each resource, and from how much on there is none, where that is known."""
+    """Return the gain of one more of each resource, and the amount from which on there is none, if known."""
 
     def brings(gain: Record) -> str:
         rate, share = gain["samples_per_second"], gain["percent"]
@@ -322,7 +322,7 @@ def sensitivity_part(gains: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part
 
 
 def evidence_part(facts: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part:
-    """The measured facts behind a prediction, and whether it lies inside of what was measured."""
+    """Return the measured facts behind a prediction, and whether it is within the measured range."""
     columns = columns_of(
         t,
         ("stage", lambda fact: stage_name(fact["stage"], t, on_cpu=on_cpu)),
@@ -333,7 +333,7 @@ def evidence_part(facts: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part:
 
 
 def _turns(section: Record, t: Texts, room: Room) -> Iterator[Any]:
-    """Those of the pick first, then its neighbours; in the order of the front."""
+    """Yield the break-even points along the front, starting next to those of the pick."""
     turns, clouds = section["break_even"], covers_clouds(section["recommendation"])
     if not turns or not room.turns:
         return

@@ -1,4 +1,4 @@
-"""GPU memory of networks and of language models: documents, and one screen of text."""
+"""Writes the GPU memory of networks and language models, as documents and as one screen of text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "advisor.memory-answer/1"
 LANGUAGE_SCHEMA = "advisor.language-memory/1"
-# So many what-if columns fit on a line: the smallest, and some larger cards.
+# How many what-if columns fit on a line: the smallest card, and some larger ones.
 _SHOWN_IN_WHAT_IFS = 4
 _PARTS = (
     ("weights", "weights_mib", "parameters and buffers, exact"),
@@ -32,7 +32,7 @@ _PARTS = (
 
 
 def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
-    """The answer as render/schemas/memory.schema.json describes it, MiB unrounded."""
+    """Return the answer as render/schemas/memory.schema.json describes it, in unrounded MiB."""
     question, conditions = answer.question, answer.question.conditions
     return {
         "schema": SCHEMA,
@@ -78,7 +78,7 @@ def _bounds(peak: GpuPeak) -> dict[str, float]:
 
 
 def memory_text(answer: MemoryAnswer) -> str:
-    """The answer for a terminal."""
+    """Return the answer for a terminal."""
     peak, question, conditions = answer.peak, answer.question, answer.question.conditions
     words = [question.reference, str(conditions.task), f"batch {conditions.batch_size}"]
     words += [str(conditions.precision)]
@@ -93,7 +93,7 @@ def memory_text(answer: MemoryAnswer) -> str:
             gpu.name,
             format_mib(gpu.memory_mib),
             str(gpu.verdict),
-            # Never 0 or 100: nothing is certain.
+            # Never 0 or 100 %, because no prediction is certain.
             f"{min(99, max(1, round(100 * gpu.probability)))} %",
             _batch_text(gpu.largest_batch),
         )
@@ -131,7 +131,7 @@ def _batch_text(batch: int | None) -> str:
 
 
 def _parts(peak: GpuPeak) -> list[tuple[str, float, str]]:
-    """(name, MiB, what it is) of each part; they add up to the median."""
+    """Return (name, MiB, what it is) for each part; the parts add up to the median."""
     return [
         (name, float(getattr(peak.step if hasattr(peak.step, field) else peak, field)), why)
         for name, field, why in _PARTS
@@ -139,7 +139,7 @@ def _parts(peak: GpuPeak) -> list[tuple[str, float, str]]:
 
 
 def _notes(answer: MemoryAnswer) -> list[str]:
-    """Notes that a reader of the answer needs."""
+    """Return notes that a reader needs to understand the answer."""
     notes = [
         "Largest batch: the upper bound fits what the driver leaves of the card. One GPU, PyTorch "
         "eager, nothing else on it."
@@ -155,7 +155,7 @@ def _notes(answer: MemoryAnswer) -> list[str]:
 
 
 def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:
-    """The memory of a served model on each GPU, in GiB."""
+    """Return the memory of a served model on each GPU, in GiB."""
     return {
         "schema": LANGUAGE_SCHEMA,
         "request": {
@@ -176,7 +176,7 @@ def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:
 
 
 def serving_memory_text(answer: ServingMemoryAnswer) -> str:
-    """The memory of a served model on each GPU, for a terminal."""
+    """Return the memory of a served model on each GPU, for a terminal."""
     title = (
         f"{answer.model} generation: weights {answer.precision} "
         f"{gib_text(answer.weights_gib)} GiB, KV cache {answer.kv_precision} "
@@ -204,7 +204,7 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
 
 
 def _use_block(gpu: SplitMemory | TunedMemory) -> dict[str, Any]:
-    """Whether a model fits a GPU, why not, and what takes how much of it."""
+    """Return whether a model fits a GPU, why not, and how much memory each part takes."""
     use = asdict(gpu.use) if gpu.use else None
     return {"fits": use is not None, "why_not": gpu.why_not or None, "memory_per_gpu": use}
 
@@ -216,7 +216,7 @@ def _model_memory(
     remarks: Sequence[str],
     gpus: Sequence[SplitMemory | TunedMemory],
 ) -> str:
-    """A table of the GPUs that hold a model, and why the others do not, each reason once."""
+    """Return a table of the GPUs that hold a model, and why the others do not, each reason once."""
     lines = [*title, ""]
     lines += [*table(header, rows, right=range(1, 9)), *remarks] if rows else []
     missed = dict[str, list[str]]()
@@ -231,7 +231,7 @@ def _model_memory(
 
 
 def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
-    """The memory of a tuned model on each GPU, in GiB."""
+    """Return the memory of fine-tuning a model on each GPU, in GiB."""
     return {
         "schema": LANGUAGE_SCHEMA,
         "request": {
@@ -248,7 +248,7 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
 
 
 def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
-    """The memory of a tuned model on each GPU, for a terminal."""
+    """Return the memory of fine-tuning a model on each GPU, for a terminal."""
     title = f"{answer.model} finetuning ({answer.method}), sequences of {answer.sequence:,} tokens"
     header = ("GPU", "memory", "GPUs", "batch", "weights", "training", "activations", "overhead", "free")
     rows = [

@@ -1,4 +1,4 @@
-"""What one instance or one GPU does for a network, as a document."""
+"""Writes what one instance or one GPU achieves for a network, as a document."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def prediction_document(
     sources: Sources,
     explanation: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """JSON-ready values but for messages; `price` is null where none is known."""
+    """Return values that are JSON-ready except for messages; `price` is null if unknown."""
     price = answer.price and {
         **price_block(answer.price),
         "disk_usd_per_hour": answer.disk.known_usd_per_hour,
@@ -68,7 +68,7 @@ def prediction_document(
 def gpu_prediction_document(
     request: NetworkQuestion, answer: OnGpu, sources: Sources, assumptions: Sequence[Message | str]
 ) -> dict[str, Any]:
-    """The prediction of a GPU with the samples on the device; `predicted` is null where no batch fits."""
+    """Return a GPU's prediction, with samples on the device already; `predicted` is null if no batch fits."""
     return {
         "schema": GPU_SCHEMA,
         "asked": asked_of(request),

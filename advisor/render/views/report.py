@@ -1,4 +1,4 @@
-"""Arranges a report's document as blocks, in the order of a reader's questions."""
+"""Arranges a report's document as blocks, in the order of a reader's likely questions."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ from advisor.units import format_usd, short_usd
 
 Record = Mapping[str, Any]
 
-# So many more specs than three stand on a first page.
+# How many more specs than three a first page shows.
 _MORE = 4
-# Why a cheaper spec is not the pick, where its row does not show it.
+# Reasons why a cheaper spec is not the pick that its row does not show otherwise.
 _UNSURE = (Behind.PRICE, Behind.UNMEASURED)
 
 
-# A file keeps within 1.5 MB, however many workloads it has.
+# These limits keep a file below 1.5 MB for any number of workloads.
 FILE = (
     Room(10, specs=10, rejected=12, regions=12, turns=6),
     Room(50, rejected=2, regions=2, turns=2, alternatives=2, batches=False),
     Room(inf, brief="totals.brief"),
 )
-# What is pasted into a comment keeps within what a comment may have.
+# These limits keep Markdown within the maximum length of a comment.
 COMMENT = (
     Room(inf, specs=12, rejected=6, regions=6, turns=3, alternatives=8),
     Room(inf, costs=False, brief="markdown.brief"),
@@ -90,11 +90,11 @@ COMMENT = (
 
 
 def report_page(document: Record, language: str, room: Room) -> Page:
-    """The blocks of a report: a page a workload for whoever pays, then what it stands on."""
+    """Return the blocks of a report: a page per workload for those who pay, then the appendices."""
     t = report_texts(language)
     sections = document["workloads"]
     blocks: list[Block] = [totals_section(document, t, room.brief)] if len(sections) > 1 else []
-    # Whoever pays reads the first pages alone.
+    # Those who pay only read the first pages.
     for number, section in enumerate(sections, 1):
         blocks.append(Section(_name(section, t), f"w{number}", list(_answer(section, t, room))))
     for number, section in enumerate(sections if not room.brief else (), 1):
@@ -107,7 +107,7 @@ def report_page(document: Record, language: str, room: Room) -> Page:
 
 
 def _name(section: Record, t: Texts) -> str:
-    """'googlenet 推理': the name that a workload has by itself, in the reader's language."""
+    """'googlenet 推理': a workload's default name in the reader's language, or the name that it was given."""
     name, task = str(section["name"]), str(section["answer"]["task"])
     model = name.removesuffix(f" {task}")
     is_usual = model == section["answer"]["model"] or f" --model {model} " in section["command"]
@@ -115,7 +115,7 @@ def _name(section: Record, t: Texts) -> str:
 
 
 def short_parts(section: Record, language: str = "en") -> Iterator[Leaf | Part]:
-    """One answer with its chart, as a notebook shows it."""
+    """Yield one answer with its chart, as a notebook shows it."""
     t, answer, room = report_texts(language), section["recommendation"], Room(1, specs=8)
     yield from _answer(section, t, room)
     if is_language(answer):
@@ -139,7 +139,7 @@ def _appendix(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
 
 
 def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
-    """What to rent, what it costs and how sure that is, what it was compared with, and what to do next."""
+    """Yield what to rent, its cost and chance, what it was compared with, and what to do next."""
     answer, facts = section["recommendation"], section["answer"]
     if answer["recommendation"] is None:
         yield from _nearest(section, t)
@@ -164,13 +164,13 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
 
 
 def _capitalised(fragment: str) -> str:
-    """A fragment of an answer with a capital letter, unless it begins with the name of an instance type."""
+    """Capitalise a fragment of an answer, unless it begins with the name of an instance type."""
     word = fragment.partition(" ")[0].rstrip(",;:")
     return fragment[:1].upper() + fragment[1:] if word.isalpha() else fragment
 
 
 def _today(section: Record, t: Texts) -> Iterator[Leaf]:
-    """The question for the day on which it is rented, at that day's prices where a cloud tells them."""
+    """Yield the command to repeat on the day of renting, with live prices if the cloud offers them."""
     command, spec = section["command"], section["answer"]["spec"]
     if command:
         yield Paragraph(t("next.again"))
@@ -181,7 +181,7 @@ def _today(section: Record, t: Texts) -> Iterator[Leaf]:
         yield Command(command)
 
 
-# What whoever pays reads of an answer: how it runs and what is assumed stand in the appendix.
+# The rows for those who pay; how it runs and what is assumed are in the appendix.
 _PAYERS = ("for", "on", "does", "sure", "cheaper", "api", "take", "shrink")
 
 
@@ -197,7 +197,7 @@ def _payers_facts(section: Record, t: Texts) -> Facts:
 
 
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
-    """A month of what is kept, or the run, which costs no month; and what an old price may make of it."""
+    """Yield the cost of a month, or of a run and its planned number, and the range if the price is old."""
     spec, run = section["answer"]["spec"], section["recommendation"]["recommendation"].get("run")
     for name, usd in (
         ("run", section_run_usd(section)),
@@ -213,15 +213,15 @@ def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
 
 
 def _unproven(section: Record, t: Texts) -> Iterator[Leaf]:
-    """The trial of a pick with weak evidence that the answer itself has no trial of."""
+    """Yield the trial of a pick with weak evidence, unless the answer has a trial of it."""
     spec, command = section["answer"]["spec"], section.get("trial_command")
     if command and spec["risk"] >= WEAK and not calls_of_chosen(section["recommendation"]):
         yield from (Paragraph(t("next.weak", name=spec["instance_type"])), Command(command))
 
 
 def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
-    """How many types were compared and why most of them were left out; then the pick beside what to try, to
-    take or to be safe with instead, and the best of the others."""
+    """Yield how many types were compared and why most were left out; then a table of the pick, the specs to
+    try, to take or to be safe with instead, and the best of the others."""
     answer, run = section["recommendation"], section_run_usd(section)
     catalog = answer["catalog"]
     left, of = catalog["offers_rejected"], catalog["offers_considered"]
@@ -230,7 +230,7 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
         for reason, count in catalog["rejected_by_reason"].items()
     ]
     about = {"considered": f"{of:,}", "fit": f"{of - left:,}", "rejected": f"{left:,}"}
-    # Of any market a type counts once for each; without a target or a limit nothing is met.
+    # With any market, a type counts once per market; without a target or limit, nothing can be met.
     about["offers"] = t("rejected.offers" if answer["request"]["market"] == "any" else "rejected.types")
     unlimited = answer["recommendation"]["probability"] is None
     about["may"] = t("rejected.can" if unlimited else "rejected.may")
@@ -259,10 +259,10 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
 
 
 def _compared_rows(section: Record, most: int) -> list[dict[str, Any]]:
-    """The pick and others by their cost, as rows of `price_throughput` with a role, a cost and a chance."""
+    """Return the pick, then others by cost: rows of `price_throughput` with a role, a cost and a chance."""
     answer, run = section["recommendation"], section_run_usd(section)
     pick, safe = answer["recommendation"], decision_of(answer).get("safe")
-    # Beside a GPU machine others with GPUs, beside one without those without: the appendix has all.
+    # Only specs with a GPU if the pick has one, else only those without: the appendix has all.
     alike = [spec for spec in answer["alternatives"] if (spec["gpu"] is None) is (pick["gpu"] is None)]
     records = [
         ("pick", pick),
@@ -274,7 +274,7 @@ def _compared_rows(section: Record, most: int) -> list[dict[str, Any]]:
     ranked = {key_of(spec): spec for spec in (pick, *answer["alternatives"])}
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for role, record in records:
-        # A trial is where the pick is.
+        # A trial is in the same region and market as the pick.
         key = key_of({"region": pick["region"], "market": pick["market"], **record})
         price = record.get("price") or {"total_usd_per_hour": record.get("usd_per_hour")}
         row = {"total_usd_per_hour": price["total_usd_per_hour"], **record, **spec_document(key)}
@@ -288,14 +288,14 @@ def _compared_rows(section: Record, most: int) -> list[dict[str, Any]]:
             role = "can" if chance is None else "may"
         role = record.get("behind") if record.get("behind") in _UNSURE else role
         row |= {"role": role, "usd": usd, "probability": chance}
-        # The same machine with another disk, or elsewhere, is no other choice.
+        # The same type with another disk or in another region is not a real alternative.
         rows.setdefault(tuple(str(row[name]) for name in OF_A_SPEC), row)
     first, *others = list(rows.values())[:most]
     return [first, *sorted(others, key=lambda row: inf if row["usd"] is None else float(row["usd"]))]
 
 
 def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
-    """The answer where nothing meets the question."""
+    """Yield the answer if no spec meets the question."""
     answer, clouds = section["recommendation"], covers_clouds(section["recommendation"])
     yield Paragraph(headline(answer, t), "answer")
     if answer["relax"]:
@@ -334,7 +334,7 @@ def _costs(section: Record, t: Texts) -> Part:
         if run is None
         else ("per_run", lambda choice: run * choice["usd_per_hour"] / chosen, Look.COST)
     )
-    # Nobody commits for a year to one run.
+    # A year's commitment makes no sense for one run.
     choices = [
         choice for choice in costs["choices"] if run is None or not choice["market"].startswith("commitment")
     ]

@@ -1,4 +1,4 @@
-"""The facts of one spec, a title and a sentence each, in the reader's language."""
+"""Writes the facts of one spec as a title and a sentence each, in the reader's language."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from advisor.units import ceil_ms, format_count, format_span, format_usd, short_
 
 Record = Mapping[str, Any]
 Fact = tuple[Message, Message | str]
-# A first epoch that is less slower than later ones is not worth a word.
+# A first epoch less than this much slower than later ones is not mentioned.
 _SLOWER = 1.05
-# Times of a request: as documents, people and questions name them.
+# Times of a request: their names in documents, for people, and in questions.
 TIMES = (
     ("ttft", "TTFT", "max_ttft_ms"),
     ("tpot", "TPOT", "max_tpot_ms"),
@@ -39,14 +39,14 @@ _TUNED = ("weights", "gradients", "optimizer", "activations", "overhead", "free"
 
 
 def spec_facts(spec: Record, request: Record, t: Texts) -> Facts:
-    """The facts of a spec of any task for a report or a page."""
+    """Return the facts of a spec of any task, for a report or a page."""
     pairs = [(title[:1].upper() + title[1:], text) for title, text in facts_of(spec, request, t)]
     bound = bound_name(spec, t)
     return Facts([*pairs, *([(t("table.bound"), bound)] if bound else [])])
 
 
 def facts_of(spec: Record, request: Record, t: Texts) -> list[tuple[str, str]]:
-    """The facts of a spec of any task but for what holds it back; of a GPU by itself its rate."""
+    """Return the facts of a spec of any task except its bottleneck; for a GPU by itself, only its rate."""
     if "serving" in spec:
         facts = serving_facts(spec, request)
     elif "tuning" in spec:
@@ -61,7 +61,7 @@ def facts_of(spec: Record, request: Record, t: Texts) -> list[tuple[str, str]]:
 
 
 def network_facts(spec: Record, request: Record) -> list[Fact]:
-    """Its hardware, its rate, latency, run and cost."""
+    """Return a spec's hardware, rate, latency, run and cost."""
     confidence, price = spec["predicted"]["confidence"], spec["price"] or {}
     machine = Message("has"), machine_message(spec, decodes=True)
     facts: list[Fact] = [machine, *_runs_facts(spec, request), *_rate_facts(spec)]
@@ -98,7 +98,7 @@ def network_facts(spec: Record, request: Record) -> list[Fact]:
 
 
 def _runs_facts(spec: Record, request: Record) -> Iterator[Fact]:
-    """'batch 64, amp, channels_last': how a network runs."""
+    """Yield how a network runs: 'batch 64, amp, channels_last'."""
     if spec["batch_size"] and request["task"] != Task.PREPROCESSING:
         layout = [spec["memory_format"]] if spec["memory_format"] not in (None, "contiguous") else []
         batch = Message("batch {size}", size=spec["batch_size"])
@@ -106,7 +106,7 @@ def _runs_facts(spec: Record, request: Record) -> Iterator[Fact]:
 
 
 def _rate_facts(spec: Record) -> Iterator[Fact]:
-    """The rate of all, and how it is shared among GPUs and instances."""
+    """Yield the total rate, and how GPUs and instances share it."""
     predicted, count = spec["predicted"], spec.get("count", 1)
     confidence, unit = predicted["confidence"], predicted["unit"]
     yield Message("throughput"), throughput_message(predicted["throughput"], unit, confidence)
@@ -138,7 +138,7 @@ def _rate_facts(spec: Record) -> Iterator[Fact]:
 
 
 def machine_message(spec: Record, *, decodes: bool) -> Message:
-    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM'; how fast they are where it `decodes` samples."""
+    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM'; `decodes`: also say if the CPU speed is unknown."""
     gpu, cores = spec["gpu"], [counted_message("core", spec["physical_cores"])]
     cores += [Message("arm64")] if spec["cpu_architecture"] == "arm64" else []
     cores += [Message("speed unknown")] if decodes and not spec["cpu_speed_known"] else []
@@ -159,7 +159,7 @@ def _run(run: Record, request: Record, confidence: float) -> Message:
     if request.get("epochs") is not None:
         length = counted_message("epoch", request["epochs"])
     text = Message("{length}: {hours}", length=length, hours=_hours(run["hours"], confidence))
-    # Reading the disk makes the first epoch slower than later ones.
+    # The first epoch reads from the disk, which makes it slower than later ones.
     if first is None or epochs <= 1:
         return text
     later = (run["hours"]["median"] - first["median"]) / (epochs - 1)
@@ -200,7 +200,7 @@ def _bounded(
 
 
 def serving_facts(spec: Record, request: Record) -> list[Fact]:
-    """Its placement, its rates and times, its memory, its cost and its time to ready."""
+    """Return a spec's placement, rates, times, memory, cost and time until ready."""
     serving, confidence = spec["serving"], spec["predicted"]["confidence"]
     rates, memory, ready = serving["rates"], serving["memory_per_gpu"], serving["ready_seconds"]
     placement = placement_message(serving["placement"])
@@ -252,8 +252,8 @@ def serving_facts(spec: Record, request: Record) -> list[Fact]:
 
 
 def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator[Fact]:
-    """What a user gets; then of each time of a request its mean, its limit, what all but the slowest keep,
-    which no earlier document has. Where there is but one token, no second one has a time."""
+    """Yield the rate per user, then each time of a request: its mean, its limit, and its p99 and limited
+    percentile, which earlier versions lack. One output token has no TPOT."""
     rates, several = serving["rates"], serving["output_tokens"] > 1
     if several:
         user = rates["output_tokens_per_second_per_user"]
@@ -282,8 +282,8 @@ def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator
 
 
 def _wait_facts(rates: Record, request: Record) -> Iterator[Fact]:
-    """The users for whose requests there is no room, and how long each waits for it, by Little's law: those
-    that wait over the requests that are served a second."""
+    """Yield how many users wait because their requests do not fit, and for how long each waits. By Little's
+    law, that is the waiting users over the requests served per second."""
     users, served = request.get("users") or 0, rates["requests_per_second"]["median"]
     waiting = users - rates["concurrency"] - (request.get("think_seconds") or 0.0) * served
     if waiting < 1:
@@ -301,7 +301,7 @@ def _wait_facts(rates: Record, request: Record) -> Iterator[Fact]:
 
 
 def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
-    """The cost of tokens, and from how many a day on it is below that of an API, where one was named."""
+    """Yield the cost of tokens and, if an API was named, from how many tokens per day it costs less."""
     cost = spec["cost"]
     if not cost:
         return
@@ -326,7 +326,7 @@ def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
 
 
 def api_message(api: Record, usd_per_hour: float, *, is_short: bool = False) -> Message:
-    """Which is cheaper, an API or this, for the tokens asked for, and from how many a day on this is."""
+    """Return which is cheaper, an API or this, for the given load, and from how many tokens a day this is."""
     usd, least = api["usd_per_million_tokens"], format_count(api["cheaper_from_tokens_per_day"])
     costs = Message("{usd:usd} per million tokens in and out", usd=usd)
     if asked := api.get("asked_tokens_per_day"):
@@ -343,7 +343,7 @@ def api_message(api: Record, usd_per_hour: float, *, is_short: bool = False) -> 
 
 
 def time_message(span: Record, confidence: float) -> Message:
-    """'mean 26 ms (90 % sure: under 33 ms)': bounds of a mean, no percentile of requests."""
+    """'mean 26 ms (90 % sure: under 33 ms)': the bound is that of the mean, not a percentile of requests."""
     upper = inf if span["upper"] is None else span["upper"]
     return Message(
         "mean {median} ({percent:g} % sure: under {upper})",
@@ -376,7 +376,7 @@ def placement_message(placed: Record) -> Message:
 
 
 def _requests(rates: Record, most: Record, confidence: float) -> Message:
-    """Requests a second, how many are in flight, and the most that the limits allow."""
+    """Return requests per second, requests in flight, and the most that the limits allow."""
     requests, lower = rates["requests_per_second"], lower_name(confidence)
     text = Message(
         "{p10} {lower}, median {median:rate} a second with {flight} in flight",
@@ -397,7 +397,7 @@ def _requests(rates: Record, most: Record, confidence: float) -> Message:
 
 
 def tuning_messages(tuning: Record) -> list[Message]:
-    """'bf16', '2 sequences per GPU at a time', 'activations kept': how a tuned model runs."""
+    """'bf16', '2 sequences per GPU at a time', 'activations kept': how fine-tuning runs."""
     batch = counted_message("sequence", tuning["micro_batch"])
     kept = Message("activations kept")
     if tuning["checkpointing"]:
@@ -407,7 +407,7 @@ def tuning_messages(tuning: Record) -> list[Message]:
 
 
 def tuning_facts(spec: Record) -> list[Fact]:
-    """Its placement, its rate, its memory, and time and cost of the run."""
+    """Return a spec's placement, rate and memory, and the time and cost of the run."""
     tuning, run, predicted = spec["tuning"], spec["run"], spec["predicted"]
     memory, confidence = tuning["memory_per_gpu"], predicted["confidence"]
     over = [Message("over {link}", link=tuning["link"])] if tuning["link"] != "none" else []

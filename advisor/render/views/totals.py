@@ -1,5 +1,5 @@
-"""The first page of a report on several workloads: the bill, what may go wrong, what would cost less, and a
-line for each workload."""
+"""Writes the first page of a report on several workloads: the total cost, the risks, what would cost less,
+and a line for each workload."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ from advisor.render.sentences import (
 from advisor.units import format_rate, format_target, short_usd
 
 Record = Mapping[str, Any]
-# So many workloads are named in a sentence, and so many gambles are told.
+# The most workloads to name in one sentence, and the most gambles to describe.
 _MOST_NAMES = 3
-# A name of more letters may break.
+# Names longer than this may be broken over lines.
 _LONGEST = 20
 
 
 def totals_section(document: Record, t: Texts, brief: str) -> Section:
-    """All workloads on a page: what they cost together, and a line for each."""
+    """Return the page about all workloads: what they cost together, and a line for each."""
     sections, totals = document["workloads"], document["totals"]
     answered = list(filter(_answered, sections))
     blocks: list[Any] = [Paragraph(_bill(totals, answered, sections, t), "answer")]
     blocks += [Paragraph(t(brief), "note")] if brief else []
     columns = _columns(sections, t)
-    # Nobody pays for one run of each where some run more often.
+    # The cost of one run each is left out if some run more often, because nobody pays that sum.
     sums = [in_all_usd(totals), None if "month_with_runs_usd" in totals else totals["run_usd"]]
     texts = [short_usd(usd) if usd else "" for usd in sums[: 2 if totals["run_usd"] else 1]]
     counted = [each for each in answered if sums[1] or month_usd(each) is not None]
@@ -72,7 +72,7 @@ def totals_section(document: Record, t: Texts, brief: str) -> Section:
 
 
 def totals_sentences(document: Record, t: Texts) -> list[str]:
-    """The same in sentences: the bill, what may go wrong, what would cost less."""
+    """Return the same content as sentences: the total cost, the risks, and what would cost less."""
     sections = document["workloads"]
     answered = list(filter(_answered, sections))
     bill = _bill(document["totals"], answered, sections, t)
@@ -80,7 +80,7 @@ def totals_sentences(document: Record, t: Texts) -> list[str]:
 
 
 def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record], t: Texts) -> str:
-    """What a month and each run cost, then how many workloads have an answer."""
+    """Return what a month and each run cost, then how many workloads have an answer."""
     if not answered:
         return t("totals.none", workloads=len(sections))
     runs = [section for section in answered if month_usd(section) is None]
@@ -115,8 +115,8 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
 
 
 def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """What may go wrong, the worst first: nothing fits, a target may be missed, a run may cost more, a rate
-    or a price is not known well."""
+    """Yield the risks, the worst first: nothing fits, a target may be missed, a run may cost more, or a rate
+    or price is uncertain."""
     for section in document["workloads"]:
         ways = section["recommendation"]["relax"]
         if _answered(section) is None and ways:
@@ -137,7 +137,7 @@ def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
 
 
 def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """The upper bound of the cost of each run, the dearest first, and their sum, which is no less sure."""
+    """Yield the upper bound of each run's cost, the dearest first, and of their sum, no less sure."""
     bounds = [
         (upper, section.get("runs_per_month") or 0, section)
         for section in answered
@@ -155,7 +155,7 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
 
 
 def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """Prices that may have moved since, instances that are taken away, terms that are owed, old lists."""
+    """Yield the price risks: moved prices, spot interruptions, binding commitments and old price lists."""
     specs = [section["answer"]["spec"] for section in answered]
     span = document["totals"].get("price_range") or {}
     for name in ("month", "run"):
@@ -185,8 +185,8 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
 
 
 def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """Of the least sure workloads their chance to miss, the trial that settles it, and the safe spec; then
-    those that no trial settles, and those for which no spec is safe."""
+    """For the least sure workloads, yield the chance of a miss, the trial that settles it, and the safe spec.
+    Then name the workloads that no trial settles, and those without a safe spec."""
     month, counted = in_all_usd(totals) or 0.0, sum(month_usd(section) is not None for section in answered)
     calls = [(call, each) for each in answered for call in calls_of_chosen(each["recommendation"])]
     for call, section in sorted(calls, key=lambda row: float(row[0]["probability"]))[:_MOST_NAMES]:
@@ -219,8 +219,8 @@ def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
 
 
 def _safe_text(section: Record, costs: str, t: Texts) -> str:
-    """'g7e.2xlarge (99 % sure): $2,457 a month': the safe spec; beside one whose GPU nobody measured the
-    cheapest sure one whose GPU somebody did."""
+    """'g7e.2xlarge (99 % sure): $2,457 a month': the safe spec. If nobody measured its GPU, the cheapest sure
+    spec with a measured GPU follows."""
     answer, pick = section["recommendation"], section["answer"]["spec"]
     safe, sure = safe_spec(answer) or answer["recommendation"], section["answer"]["confidence"]
 
@@ -245,7 +245,7 @@ def _safe_text(section: Record, costs: str, t: Texts) -> str:
 
 
 def _cure(section: Record, t: Texts) -> str:
-    """The number format in which the pick itself is sure, for nothing more; '' where none is."""
+    """Return the number format that makes the pick itself sure at no extra cost, or '' if there is none."""
     steps = section["recommendation"].get("serving", {}).get("steps", ())
     sure, now = section["answer"]["confidence"], section["answer"]["spec"]["usd_per_hour"]
     for step in steps:
@@ -257,13 +257,13 @@ def _cure(section: Record, t: Texts) -> str:
 
 
 def _unmeasured(spec: Record) -> str:
-    """The GPU of a spec that nobody measured; '' where somebody did."""
+    """Return the name of a spec's GPU if nobody measured it, else ''."""
     text = unmeasured_gpu(spec["extrapolation"])
     return gpu_text(text.parameters["gpu"]) if text else ""
 
 
 def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """What would cost less: spot instances, a smaller number format, a year's commitment."""
+    """Yield what would cost less: spot instances, a smaller number format, or a year's commitment."""
     cheaper = [_at_market(section, Market.SPOT) for section in answered]
     spot = [(each, row) for each, row in zip(answered, cheaper, strict=True) if row]
     if spot:
@@ -297,13 +297,13 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
 
 
 def _yearly(answered: Sequence[Record]) -> list[tuple[Record, Record]]:
-    """What is kept running and costs less with a year's commitment, and how much."""
+    """Return the workloads kept running that cost less with a year's commitment, each with that choice."""
     kept = [section for section in answered if section_run_usd(section) is None]
     return [(each, row) for each in kept if (row := _at_market(each, Market.COMMITMENT_1Y))]
 
 
 def _at_market(section: Record, market: Market) -> Record | None:
-    """What the pick costs otherwise paid, where it is on demand and that is less."""
+    """Return the pick's price on another market, if the pick is on demand and that price is lower."""
     choices = {row["market"]: row for row in (section["costs"] or {"choices": ()})["choices"]}
     row, spec = choices.get(market), section["answer"]["spec"]
     is_less = spec["market"] == Market.ON_DEMAND and row and row["usd_per_hour"] < spec["usd_per_hour"]
@@ -311,7 +311,7 @@ def _at_market(section: Record, market: Market) -> Record | None:
 
 
 def _usd_at(section: Record, row: Record, t: Texts) -> str:
-    """'$224 a month', '$20.30 a run': at another price of an hour."""
+    """'$224 a month', '$20.30 a run': what the pick costs at another hourly price."""
     run, share = section_run_usd(section), row["usd_per_hour"] / section["answer"]["spec"]["usd_per_hour"]
     usd = section["answer"]["spec"]["usd_per_month"] if run is None else run
     return t("cost.month" if run is None else "cost.run", usd=short_usd(usd * share))
@@ -337,13 +337,13 @@ def _legend(sections: Sequence[Record], answered: Sequence[Record], t: Texts) ->
 
 
 def _quotas(quotas: Sequence[Record], t: Texts) -> Part:
-    """What the account must allow for all workloads together, and what it lacks."""
+    """Return the vCPU quotas that all workloads together need, and what the account lacks."""
     allowed = Column(t("quota.allowed"), "allowed", Look.NUMBER, t("quota.unsaid"))
     columns = [
         Column(t("quota.name"), lambda quota: f"{quota['name']} ({quota['code']})", Look.LONG),
         Column(t("table.region"), "region", Look.NAME),
         Column(t("quota.kept"), "kept_vcpus", Look.WHOLE),
-        # Where no workload ends, both are the same.
+        # If no workload ends, both columns would be equal.
         Column(t("quota.all"), "vcpus", Look.WHOLE),
         allowed,
     ]
@@ -353,7 +353,7 @@ def _quotas(quotas: Sequence[Record], t: Texts) -> Part:
 
 
 def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
-    """The columns of the table of all workloads: what was asked, the pick, how sure it is, its cost."""
+    """Return the columns of the table of workloads: the target, the pick, how sure it is, and its cost."""
     anchors = {id(section): f"#w{number}" for number, section in enumerate(sections, 1)}
 
     def of_spec(name: str) -> Callable[[Record], Any]:
@@ -365,7 +365,7 @@ def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
         return unlimited if chance is None else percent(modest(chance))
 
     def expected(section: Record) -> str | None:
-        """'2,310 images': the headings say that rates are a second's."""
+        """'2,310 images': the rate without its 'per second', which the column's heading says."""
         median = of_spec("median")(section)
         return median and f"{format_rate(median)} {unit_name(section, t).partition('/')[0]}"
 
@@ -394,7 +394,7 @@ def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
 
 
 def target_text(section: Record, t: Texts) -> str:
-    """'500 images/s; 40 users': what a workload aims at."""
+    """'500 images/s; 40 users': the targets of a workload."""
     rate = section["answer"]["target_throughput"]
     aims = aimed_at(section["recommendation"]["request"], t)
     return t.listed(filter(None, [rate and f"{format_target(rate)} {unit_name(section, t)}", aims]))
@@ -406,7 +406,7 @@ def _pick_name(section: Record, t: Texts) -> str:
 
 
 def _paying(section: Record, t: Texts) -> str:
-    """'on-demand', 'spot (price of 2024-09-28)' where what is paid today may be another price."""
+    """'on-demand', or 'spot (price of 2024-09-28)' if today's price may differ."""
     spec = _answered(section)
     market = t.known("market." + spec["market"], spec["market"]) if spec else ""
     dated = spec and doubt_of(spec, 1.0)

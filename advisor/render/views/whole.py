@@ -1,4 +1,4 @@
-"""The whole answer as text or Markdown: what `--explain` prints."""
+"""Writes the whole answer as text or Markdown: what `--explain` prints."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ SHOWN_FRONT = 20
 
 
 def prediction_text(document: Record, **place: str) -> str:
-    """What an instance does, and its price; `place` is the cloud and market where the document has none."""
+    """Return what an instance does and costs; `place` is its cloud and market if the document has none."""
     spec = {**place, **document}
     return whole_text([head_line(spec, document, report_texts("en"))], document)
 
 
 def whole_text(head: Sequence[str] | None, document: Record, room: Room = NEAREST) -> str:
-    """The lines of `head`, which name the machine and its price (None: those of a recommendation), and all
-    that the document of a recommendation or of a prediction tells."""
+    """Return `head`, which names the machine and its price (None: take the recommended spec's), and all
+    content of the document of a recommendation or prediction."""
     t = report_texts("en")
     if head is None:
         chosen = document["recommendation"]
@@ -75,7 +75,7 @@ def whole_text(head: Sequence[str] | None, document: Record, room: Room = NEARES
 
 
 def recommendation_markdown(document: Record) -> str:
-    """The answer, and what stands beside it, to paste into a pull request."""
+    """Return the answer with its details, to paste into a pull request."""
     t = report_texts("en")
     answer: Iterable[Block] = _answer(document, t)
     if document["recommendation"]:
@@ -97,7 +97,7 @@ def _blocks(document: Record, t: Texts, room: Room) -> Iterator[Block]:
 
 
 def _answer(document: Record, t: Texts) -> Iterator[Block]:
-    """The facts of the spec, or of the nearest one, how sure it is, and on what it stands."""
+    """Yield the facts of the spec, or of the nearest one, how sure it is, and what that is based on."""
     ranks = "alternatives" in document
     spec = document["recommendation"] if ranks else document
     if spec is None:
@@ -127,14 +127,14 @@ def _answer(document: Record, t: Texts) -> Iterator[Block]:
 
 
 def _price_range(price: Record | None, t: Texts) -> str:
-    """What an instance may cost today whose price is old, or was seen on the spot market."""
+    """Return the range of an old or spot price today, or '' if the price is sure."""
     if price is None or price["high_usd_per_hour"] <= SURE * price["low_usd_per_hour"]:
         return ""
     return translated(range_message(price), t)
 
 
 def _missed(document: Record, t: Texts) -> list[tuple[str, str]]:
-    """What a named instance misses of what is asked."""
+    """Return what a named instance misses, or may miss, of the question's limits."""
     titles = {"misses": t("lm.misses").lower(), "may_miss": t("whole.may_miss")}
     return [
         (titles[text.code], translated(why, t))
@@ -146,7 +146,7 @@ def _missed(document: Record, t: Texts) -> list[tuple[str, str]]:
 
 
 def _changes(document: Record, t: Texts) -> Iterator[Part]:
-    """What would make something answer, what other settings bring, and what clouds said when asked."""
+    """Yield what to relax, what other settings bring, and the clouds' replies about live prices."""
     relaxed = [relax_sentence(change, document["request"], t) for change in document.get("relax", ())]
     yield Part(t("relax.title"), [Items(relaxed)] if relaxed else [])
     live = document.get("live") or {"checked": ()}
@@ -158,7 +158,7 @@ def _changes(document: Record, t: Texts) -> Iterator[Part]:
 
 
 def _curves(document: Record, t: Texts) -> Iterator[Part]:
-    """Rates by batch, latency against throughput, and price against rate."""
+    """Yield rates by batch size, latency against throughput, and price against rate."""
     confidence = document["request"]["confidence"]
     batches = document.get("by_batch", ())
     if len(batches) > 1:
@@ -192,7 +192,7 @@ def _curves(document: Record, t: Texts) -> Iterator[Part]:
 
 
 def _why(document: Record, t: Texts) -> Iterator[Part]:
-    """The stages, the gain of one more of each resource, and the measured facts behind them."""
+    """Yield the stages, the gain of one more of each resource, and the measured facts behind them."""
     explanation = document.get("explanation")
     if not explanation:
         return
@@ -209,6 +209,6 @@ def _why(document: Record, t: Texts) -> Iterator[Part]:
 
 
 def thinned(front: Sequence[Record], most: int) -> list[Record]:
-    """At most so many of a front; the ends stay."""
+    """Return at most `most` points of a front, evenly spread and with both ends."""
     count = min(len(front), most)
     return [front[place * (len(front) - 1) // max(1, count - 1)] for place in range(count)]
