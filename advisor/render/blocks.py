@@ -26,7 +26,7 @@ def per_month(usd_per_hour: float) -> str:
 
 
 def percent(share: float) -> str:
-    """'41 %'."""
+    """Return a share in percent: '41 %'."""
     return f"{100 * share:.0f}\u00a0%"
 
 
@@ -75,7 +75,7 @@ class Look(Enum):
     RATE = "rate"
     LOWER = "lower"  # rounded down
     USD = "usd"
-    COST = "cost"  # of a month or a run, in cents; empty where there is none
+    COST = "cost"  # of a month or a run, with cents; empty if unknown
     SHARE = "share"
     MIB = "mib"
 
@@ -163,7 +163,7 @@ class Chart(NamedTuple):
     def src(self) -> str:
         """The picture as a data URL: percent-escaped, a third shorter than base 64. It contains no quotation
         mark, `&`, `<` or `>`, so an attribute can hold it unescaped."""
-        from urllib.parse import quote  # pages alone need it
+        from urllib.parse import quote  # only pages need it
 
         return "data:image/svg+xml," + quote(self.svg.replace('"', "'"), safe=" /:=,;()'-._~!*@+?[]{}|^`")
 

@@ -223,7 +223,7 @@ def _rate_text(row: Document, unit: str) -> str:
 
 
 def _interval(median: float, bounds: Document) -> str:
-    """'945 (721 to 1,110)'."""
+    """Return a median with its bounds: '945 (721 to 1,110)'."""
     lower, upper = format_rate(bounds["lower"]), format_rate(bounds["upper"])
     return f"{format_rate(median)} ({lower} to {upper})"
 
@@ -261,7 +261,7 @@ def _asked(workload: Document) -> str:
 
 
 def with_disk(spec: Document) -> str:
-    """'g4dn.xlarge + gp3:158GiB'."""
+    """Return a spec's name with its disk: 'g4dn.xlarge + gp3:158GiB'."""
     return f"{spec_name(spec)} + {disk_name(spec['disk'], report_texts('en'))}"
 
 

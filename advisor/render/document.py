@@ -180,7 +180,7 @@ def with_sentences(saved: Mapping[str, Any]) -> dict[str, Any]:
         for message in map(_message_of, blocks):
             with suppress(
                 LookupError, TypeError, ValueError, AttributeError
-            ):  # a template that asks for more
+            ):  # a template that needs other fields
                 messages[field, str(message)] = message
 
     def restored(value: Any, field: str) -> Any:
@@ -215,6 +215,6 @@ def plain_leaf(value: object) -> Any:
 
 def document_yaml(document: Mapping[str, Any]) -> str:
     """Return the document as YAML, with its keys in the same order."""
-    import yaml  # nobody else waits for it
+    import yaml  # only YAML answers need it
 
     return str(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True))

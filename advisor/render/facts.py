@@ -25,8 +25,8 @@ def spec_name(spec: Record) -> str:
 
 
 def ordered_name(spec: Record) -> str:
-    """'g6.xlarge'; with its disk if that has other rates than its type's default: 'p5en.48xlarge +
-    gp3:160GiB:80000iops:2000MiB/s'."""
+    """Return 'g6.xlarge', with the disk if that has other rates than its type's default:
+    'p5en.48xlarge + gp3:160GiB:80000iops:2000MiB/s'."""
     order = str(spec["disk"]["order"])
     return f"{spec_name(spec)} + {order}" if order.count(":") > 1 else spec_name(spec)
 

@@ -150,7 +150,7 @@ def _offer_cells(listed: Listed) -> list[str]:
 
 
 def hourly_text(per_hour: float, currency: str) -> str:
-    """'$1.006', 'EUR 1.006'."""
+    """Return an hourly price in its currency: '$1.006', 'EUR 1.006'."""
     return format_usd(per_hour).replace("$", "$" if currency == "USD" else f"{currency} ")
 
 

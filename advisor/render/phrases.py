@@ -32,7 +32,7 @@ _MOST_LETTERS = 16
 
 
 def engine_text(candidate: GenerationCandidate) -> str:
-    """'vLLM 0.19.0'."""
+    """Return the name and version of a candidate's engine: 'vLLM 0.19.0'."""
     name = ENGINES.get(str(candidate.engine), str(candidate.engine))
     return f"{name} {candidate.engine_version or 'of an unknown version'}"
 

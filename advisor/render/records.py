@@ -36,7 +36,7 @@ from advisor.messages import Message
 if TYPE_CHECKING:
     from advisor.domain.decision import AnyCandidate, Explanation
     from advisor.domain.language import FineTuningCandidate, GenerationCandidate
-    from advisor.domain.live import LiveCheck, PriceAnswer  # few answers have any
+    from advisor.domain.live import LiveCheck, PriceAnswer  # few answers need it
 
     # A prediction, or a candidate that has one.
     Claim = Prediction | GenerationCandidate | FineTuningCandidate
@@ -189,7 +189,7 @@ def risk(claim: Claim) -> int:
 
 def standing(claim: Claim) -> Message | None:
     """Return what the chance is based on if the evidence is weak ('by weak evidence'), else None."""
-    if not hasattr(claim, "withheld"):  # a task's own may name no tests
+    if not hasattr(claim, "withheld"):  # some candidates have no tests
         return None
     if is_untested(claim):
         return Message("by a model never checked on such a case")
@@ -229,7 +229,7 @@ def batch_point_block(point: BatchPoint) -> dict[str, Any]:
 
 def by_price(spec: Spec, usd: float) -> dict[str, float]:
     """Return the range of a cost at the median rate that follows from the price's range in 9 of 10 cases."""
-    total = spec.total_usd_per_hour or 1.0  # what is free is free at every rate
+    total = spec.total_usd_per_hour or 1.0  # a free spec costs 0 at any rate
     return {"low": usd * spec.low_usd_per_hour / total, "high": usd * spec.high_usd_per_hour / total}
 
 

@@ -29,7 +29,7 @@ _SAMPLES = {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
 
 
 def disk_name(order: Any, t: Texts) -> str:
-    """'gp3:158GiB', 'local disk'."""
+    """Return a disk's order, or 'local disk': 'gp3:158GiB'."""
     return t("disk.local") if order == LOCAL_ORDER else str(order)
 
 
@@ -127,7 +127,7 @@ def evidence_word(risk: int | None, t: Texts) -> str:
 def strength_text(spec: Record, basis: str, t: Texts) -> str:
     """'fair evidence: ..', 'weak evidence (wide bounds): ..': how strong, if weak why, and the basis."""
     rates, test = spec["predicted"]["throughput"], spec["predicted"].get("withheld")
-    if spec["risk"] < WEAK or test is None:  # without a test the basis says so
+    if spec["risk"] < WEAK or test is None:  # the basis already says if there is no test
         return t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=basis)
     key = "weak.wide" if rates["lower"] < WIDE * rates["median"] else "weak.facts"
     return t("brief.weak", why=t("weak.held" if test["held_percent"] < MISSES else key), basis=basis)
@@ -153,7 +153,7 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
     that says how strong the evidence is."""
     provenance, price = spec["predicted"]["provenance"], spec.get("price")
     rate = t.known(f"basis.{provenance}", provenance)
-    if test := spec["predicted"].get("withheld"):  # no older document has it
+    if test := spec["predicted"].get("withheld"):  # earlier versions lack it
         half, held = f"{test['median_percent']:.2g}", f"{test['held_percent']:.0f}"
         rate += t("answer.withheld" if has_risk else "brief.withheld", half=half, held=held)
     elif provenance == Provenance.MODELLED and (has_risk or spec.get("probability") is None):
@@ -244,7 +244,7 @@ def live_text(row: Record, t: Texts) -> str:
 
 
 def per_hour(usd: float, t: Texts) -> str:
-    """'$0.606/h'."""
+    """Return an hourly price: '$0.606/h'."""
     return t("per_hour", usd=format_usd(usd))
 
 

@@ -113,7 +113,7 @@ _COUNTED = {
 
 
 def counted_message(noun: str, count: float) -> Message:
-    """'1 core', '2.5 epochs', '1.28 million samples'."""
+    """Return a number with its noun: '1 core', '2.5 epochs', '1.28 million samples'."""
     text = f"{count:g}" if count < 1e4 else format_count(count)
     return Message(_COUNTED[noun][count != 1].text, count=text)
 
@@ -131,7 +131,7 @@ def throughput_message(rates: Mapping[str, float], unit: str, confidence: float)
 
 
 def interval_message(rates: Mapping[str, float], unit: str, confidence: float) -> Message:
-    """'p10 505, median 612, p90 741 images/s (confidence 0.9)'."""
+    """Return a rate's interval: 'p10 505, median 612, p90 741 images/s (confidence 0.9)'."""
     return Message(
         "{p10} {lower}, median {median:rate}, {p90} {upper:rate} {unit} (confidence {confidence:g})",
         p10=lower_name(confidence),

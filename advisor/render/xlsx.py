@@ -92,7 +92,7 @@ class Sheet(NamedTuple):
 def report_workbook(document: Record, language: str = "en") -> bytes:
     """Return the workbook: totals first, then costs, the data of every chart, and facts. Headings, notes and
     bottlenecks are in `language`; other cells are names, or codes that programs filter by."""
-    import pandas as pd  # half a second, with XlsxWriter of the extra `report`
+    import pandas as pd  # takes half a second, with XlsxWriter
 
     buffer, texts, words = io.BytesIO(), workbook_texts(language), report_texts(language)
     created = datetime.combine(date.fromisoformat(document["as_of"]), datetime.min.time())

@@ -44,7 +44,7 @@ def start_of(candidate: Candidate) -> Start:
 
 
 def chance_text(probability: float | None) -> str:
-    """', 76 % sure to meet the target and limits that were asked for'."""
+    """Return ', 76 % sure to meet the target and limits ..', or '' if no chance is known."""
     if probability is None:
         return ""
     return f", {100 * modest(probability):.0f} % sure to meet the target and limits that were asked for"
@@ -100,7 +100,7 @@ def aws_volume(start: Start) -> dict[str, Any] | None:
     if disk.price is None:
         return None
     choice, iops = disk.choice, disk.choice.iops
-    if not iops and choice.type in ("io1", "io2"):  # which cannot be bought without a number
+    if not iops and choice.type in ("io1", "io2"):  # these types require a number of IOPS
         iops = disk.rate.read_iops
     volume = {
         "VolumeType": choice.type,

@@ -117,7 +117,7 @@ def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> lis
     placement = candidate.placement
     weights, format = _weights(candidate), candidate.precision
     name = weights.checkpoint
-    if not (weights.known or weights.made):  # the user's to find: no engine starts before it is replaced
+    if not (weights.known or weights.made):  # a placeholder that the user must replace
         name = f"PUT-{format}-CHECKPOINT-HERE/{name.rpartition('/')[2]}"
     words = [name, "--tensor-parallel-size", str(placement.tensor_parallel)]
     if placement.ranks > 1:

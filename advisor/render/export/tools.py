@@ -114,7 +114,7 @@ def terraform(start: Start) -> str:
             f'  name     = "{PLACEMENT_GROUP}"\n  strategy = "cluster"\n}}\n\n'
         )
     if start.run:
-        # cloud-init runs this script. It stands in a heredoc, in which Terraform would expand `${`.
+        # cloud-init runs this script. It is in a heredoc, so `${` is escaped from Terraform.
         lines = "".join(f"{line}\n" for line in start.run).replace("${", "$${")
         token = "export HF_TOKEN=${var.hf_token}\n"
         user_data = f"\n  user_data = <<-EOT\n#!/bin/bash\n{token}{lines}EOT\n"

@@ -324,7 +324,7 @@ def _machine(spec: Record, request: Record, t: Texts) -> tuple[str, str]:
 
 
 def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
-    """Yield the rate, the latencies of a request (limited ones first), and the time of the run or the cost of
+    """Return the rate, the latencies of a request (limited ones first), and the time of the run or the cost of
     a million samples; then shorter versions without that cost, and without latencies that have no limit. If
     the question sets no target or limit, `sure_text` gives the lower bound."""
     predicted = spec["predicted"]
@@ -350,7 +350,7 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     times = comma.join(_times(spec, request, t))
     limited = comma.join(_times(spec, request, t, is_other=True)) if serving else times
     key, of = ("brief.tokens", "output_tokens") if serving else ("brief.samples", "samples")
-    if cost and "api" in cost:  # an API's price is of tokens in and out
+    if cost and "api" in cost:  # an API charges for tokens in and out
         key, of = "brief.both", "tokens"
     usd = cost and cost[f"usd_per_million_{of}"]
     usd = usd["median"] if serving and usd else usd

@@ -305,7 +305,7 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
     yield from price_call_leaves(answer, t)
     spec = answer["nearest"]
     if spec:
-        if misses := [translated(text, t) for text in spec.get("misses", ())]:  # no older document tells them
+        if misses := [translated(text, t) for text in spec.get("misses", ())]:  # earlier versions lack them
             yield Paragraph(t("nearest.misses", misses=t.listed(misses)))
         yield spec_facts(spec, answer["request"], t)
         yield Paragraph(basis_sentence(spec, t), "note")

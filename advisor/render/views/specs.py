@@ -153,7 +153,7 @@ def machine_message(spec: Record, *, decodes: bool) -> Message:
 
 
 def _run(run: Record, request: Record, confidence: float) -> Message:
-    """'90 epochs: median 30 h, p90 42.1 h'."""
+    """Return the length and time of a run: '90 epochs: median 30 h, p90 42.1 h'."""
     epochs, first = run["samples"] / request["dataset"]["samples"], run["first_epoch_hours"]
     length = counted_message("sample", run["samples"])
     if request.get("epochs") is not None:
@@ -184,7 +184,7 @@ def _run_cost(run: Record, confidence: float) -> Message:
 
 
 def _hours(span: Record, confidence: float) -> Message:
-    """'median 30 h, p90 42.1 h'."""
+    """Return the median and upper bound of a time: 'median 30 h, p90 42.1 h'."""
     return _bounded(span, format_span, partial(format_span, up=True), confidence)
 
 
@@ -402,7 +402,7 @@ def tuning_messages(tuning: Record) -> list[Message]:
     kept = Message("activations kept")
     if tuning["checkpointing"]:
         kept = Message("activations recomputed (checkpointing)")
-    computes = [Message(tuning["precision"])] if "precision" in tuning else []  # no earlier document says it
+    computes = [Message(tuning["precision"])] if "precision" in tuning else []  # earlier versions lack it
     return [*computes, Message("{sequences} per GPU at a time", sequences=batch), kept]
 
 

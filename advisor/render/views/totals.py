@@ -137,7 +137,7 @@ def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
 
 
 def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """Yield the upper bound of each run's cost, the dearest first, and of their sum, no less sure."""
+    """Yield the upper bound of each run's cost, the dearest first, then their sum, which is no less sure."""
     bounds = [
         (upper, section.get("runs_per_month") or 0, section)
         for section in answered
@@ -318,7 +318,7 @@ def _usd_at(section: Record, row: Record, t: Texts) -> str:
 
 
 def _names(sections: Sequence[Record], t: Texts) -> str:
-    """'Thumbnails and Chat', '7 workloads'."""
+    """Return the names of workloads, or how many if they are many: 'Thumbnails and Chat', '7 workloads'."""
     names = [section["name"][:80] for section in sections]
     return t("totals.names", count=len(names)) if len(names) > _MOST_NAMES else _listed(names, t)
 
