@@ -324,9 +324,9 @@ def _machine(spec: Record, request: Record, t: Texts) -> tuple[str, str]:
 
 
 def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
-    """Return the rate, the latencies of a request (limited ones first), and the time of the run or the cost of
-    a million samples; then shorter versions without that cost, and without latencies that have no limit. If
-    the question sets no target or limit, `sure_text` gives the lower bound."""
+    """Return the rate, the latencies of a request (limited ones first), and the time of the run or the cost
+    of a million samples; then shorter versions without that cost, and without latencies that have no limit.
+    If the question sets no target or limit, `sure_text` gives the lower bound."""
     predicted = spec["predicted"]
     serving, run, cost = (spec.get(name) for name in ("serving", "run", "cost"))
     rates, unit, confidence = predicted["throughput"], predicted["unit"], predicted["confidence"]
