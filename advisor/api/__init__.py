@@ -1,4 +1,4 @@
-"""The Python API: a question's fields as arguments, an answer as an object.
+"""The Python API: functions take a question's fields as arguments and return an answer object.
 
-`import advisor` shows what is here; `advisor/__init__.pyi` declares it for type checkers and notebooks, and
-is written by `python -m advisor.infra.build.documents`."""
+The package `advisor` exports them. `python -m advisor.infra.build.documents` writes their declarations for
+type checkers and notebooks, `advisor/__init__.pyi`."""

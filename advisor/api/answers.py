@@ -1,4 +1,4 @@
-"""Answers as objects: what the command line prints, as attributes, a table, a picture, a file."""
+"""Answer objects: what the command line prints, as attributes, a pandas table, notebook HTML or a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Record(Mapping[str, Any]):
-    """An object of a JSON document, whose fields are attributes too: `price.usd_per_hour`."""
+    """A JSON object as a mapping whose fields are also attributes, such as `price.usd_per_hour`."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -45,7 +45,7 @@ class Record(Mapping[str, Any]):
         return repr(dict(self._values))
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The fields as a plain dict, as in the JSON document."""
         return dict(self._values)
 
 
@@ -56,7 +56,7 @@ def _as_record(value: Any) -> Any:
 
 
 class Answer(Record):
-    """The answer to a question: `str()` is the CLI's text, `to_dict()` its JSON, fields are attributes."""
+    """The answer to a question: `str()` gives the CLI's text, `to_dict()` its JSON; fields are attributes."""
 
     def __init__(self, document: Callable[[], dict[str, Any]], text: Callable[[], str]) -> None:
         self._document, self._text = document, text
@@ -74,7 +74,7 @@ class Answer(Record):
     __repr__ = __str__
 
     def to_frame(self) -> pd.DataFrame:
-        """The answer's rows as a table of pandas, numbers unrounded."""
+        """The answer's rows as a pandas data frame; numbers are not rounded."""
         import pandas as pd
 
         return pd.DataFrame(self._rows())
@@ -83,7 +83,7 @@ class Answer(Record):
         return [dict(_flat(self._values))]
 
     def _repr_html_(self) -> str | None:
-        """For a notebook; None, and so the text, of what has no blocks."""
+        """HTML for a notebook; None if the answer has no HTML form, so that the notebook shows the text."""
         from advisor.render.html import fragment_html
 
         blocks = self._blocks()
@@ -94,7 +94,7 @@ class Answer(Record):
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Objects inside by their path, `price_usd_per_hour`."""
+    """A record's names and values, without lists; nested fields have joined names (`price_usd_per_hour`)."""
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}_")
@@ -103,28 +103,28 @@ def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 class Recommendation(Answer):
-    """The cheapest spec that meets the question: `.recommendation`, None where nothing does, and
-    then `.nearest` and `.relax`; `.alternatives`, `.warnings`, `.request`."""
+    """The cheapest spec that meets the target and the limits, in `.recommendation`; if none does, that is
+    None, and `.nearest` and `.relax` are set. Other fields: `.alternatives`, `.warnings`, `.request`."""
 
     def __init__(self, result: answers.Recommended, call: Call) -> None:
         super().__init__(result.document, lambda: result.text(call.question.max_shown))
         self._result, self._call = result, call
 
     def require(self) -> Self:
-        """The answer itself; `NoOfferError`, which tells the nearest, where nothing answers."""
+        """Return this answer; raise `NoOfferError`, naming the nearest spec, if nothing is recommended."""
         if self._result.result.chosen is None:
             with errors_with_fields():
                 raise NoOfferError(self._result.no_offer())
         return self
 
     def export(self, format: str) -> str:
-        """The answer as `-o` writes it (json, yaml, csv, md), or as `--export` does (terraform, ..)."""
+        """The answer in a format of the CLI's `-o` (json, yaml, csv, md) or `--export` (terraform, ..)."""
         with errors_with_fields():
             return self._result.written(format)
 
     def report(self, file: str | PathLike[str], *, language: str = "en", title: str = "") -> Path:
-        """Write a sizing report that stands alone: .html, .pdf, .xlsx, .md, .csv or .json, by the
-        file's end. HTML, PDF and XLSX need the extra `report`. Returns the file's path."""
+        """Write a self-contained sizing report and return the file's path. The suffix sets the format: .html,
+        .pdf, .xlsx, .md, .csv or .json. HTML, PDF and XLSX need the extra `report`."""
         from advisor.answers.reporting.reports import report_of_question
         from advisor.files import require_writable, write_whole
         from advisor.render.formats import format_of_file, report_format
@@ -152,11 +152,11 @@ class Recommendation(Answer):
 
 
 class Prediction(Answer):
-    """What one instance, or a GPU by itself, reaches: `.predicted`, `.price`, `.bottleneck`."""
+    """The predicted rate of one instance or GPU: `.predicted`, `.price`, `.bottleneck`."""
 
 
 class Comparison(Answer):
-    """Instances, or GPUs, against one that counts as 1."""
+    """Instances or GPUs compared with a baseline, whose rate counts as 1."""
 
     def __init__(self, result: answers.Answer) -> None:
         super().__init__(result.document, result.text)
@@ -167,7 +167,7 @@ class Comparison(Answer):
 
 
 class Listing(Answer):
-    """Records of one kind, in the field that is named after them: `.gpus`, `.networks`, `.offers`."""
+    """A list of records in a field named after them: `.gpus`, `.networks` or `.offers`."""
 
     def __init__(self, document: Callable[[], dict[str, Any]], text: Callable[[], str], field: str) -> None:
         super().__init__(document, text)
@@ -178,4 +178,4 @@ class Listing(Answer):
 
 
 class Memory(Listing):
-    """The GPU memory that something takes, and `.gpus` that it fits."""
+    """The GPU memory that a workload needs, and the GPUs on which it fits (`.gpus`)."""

@@ -1,7 +1,7 @@
 """Builds the functions of the Python API from the fields of questions: names, types, defaults, help.
 
-An argument becomes the text that a command line has for it, and is read as that is: the same names, units,
-defaults and errors."""
+Each argument is turned into the text that the command line would take for it and is then parsed the same
+way, so that names, units, defaults and errors are the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from advisor.questions.reading import from_texts
 
 A = TypeVar("A")
 _NUMBER = Number()
-# Options inside of a command stay as they are typed.
+# An option outside of a quoted `advisor ..` command; only these are spelled as Python arguments.
 _OPTION = re.compile(r"`advisor [^`]*`|--([a-z][a-z-]*)")
 _PATH = "str | PathLike[str]"
 _TYPES: tuple[tuple[type[Kind], str], ...] = (
@@ -41,15 +41,15 @@ _TYPES: tuple[tuple[type[Kind], str], ...] = (
 
 
 class Call(NamedTuple):
-    """A question with the data that answers it."""
+    """A question and the data sources from which it is answered."""
 
     question: Any
     sources: Sources
 
 
 def asks(kinds: Kinds[Any], *sources: str) -> Callable[[Callable[[Call], A]], Callable[..., A]]:
-    """Turn a function of `Call` into one of the question's fields, and of those of `Sources` that
-    are named, all of them by name; its signature and its help are made of them."""
+    """A decorator that turns a function of a `Call` into one with keyword arguments: the question's fields
+    and the named fields of `Sources`. It also builds the signature and the help text from them."""
     fields = fields_of(kinds, sources)
 
     def decorate(answer: Callable[[Call], A]) -> Callable[..., A]:
@@ -72,8 +72,8 @@ def asks(kinds: Kinds[Any], *sources: str) -> Callable[[Callable[[Call], A]], Ca
 
 
 def _call(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, Any]) -> Call:
-    """The question of the arguments; None, False (where it is the default) and an empty list say
-    nothing, as an option that is left out. Raises `UsageError` that names the field."""
+    """The question that the arguments describe. None, an empty list and False (except for a flag whose
+    default is None) count as not given. Raises `UsageError`, which names the field."""
     values = named_model(values)
     no = {name for name, field in fields.items() if field.is_open and values.get(name) is False}
     given = {
@@ -92,7 +92,7 @@ def _call(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, A
 
 @contextmanager
 def errors_with_fields(values: Mapping[str, Any] = {}) -> Iterator[None]:
-    """Inside, errors name Python arguments (`max_price`), not options (`--max-price`)."""
+    """Make errors raised in the block name Python arguments (`max_price`), not options (`--max-price`)."""
     try:
         yield
     except AdvisorError as error:
@@ -102,7 +102,7 @@ def errors_with_fields(values: Mapping[str, Any] = {}) -> Iterator[None]:
 
 
 def _is_list(value: object) -> bool:
-    return type(value) in (list, tuple)  # what is a text as well, as an enumeration's, is no list
+    return type(value) in (list, tuple)  # exact types: an instance of a subclass is one value
 
 
 def _text(value: Any, name: str, fields: Mapping[str, Field]) -> str:
@@ -124,14 +124,14 @@ def _text(value: Any, name: str, fields: Mapping[str, Field]) -> str:
 
 
 def fields_of(kinds: Kinds[Any], sources: Sequence[str] = ()) -> dict[str, Field]:
-    """The arguments of a function: the question's fields and its `sources`, required ones first."""
+    """The arguments of an API function: the question's fields and those of `sources`, required ones first."""
     fields = {**kinds.fields, **{name: Sources.fields[name] for name in sources}}
     known = [field for field in fields.values() if field.where != "http"]
     return {field.name: field for field in sorted(known, key=lambda field: not field.required)}
 
 
 def parameter_of(kinds: Kinds[Any], field: Field) -> inspect.Parameter:
-    """A field as an argument that is given by its name."""
+    """A field as a keyword-only parameter of a signature."""
     declared = kinds.declarations(field.name) if isinstance(kinds, ByTask) else [field]
     default = inspect.Parameter.empty if field.required else shown_default(field)
     return inspect.Parameter(
@@ -140,7 +140,7 @@ def parameter_of(kinds: Kinds[Any], field: Field) -> inspect.Parameter:
 
 
 def shown_default(field: Field) -> Any:
-    """The default as somebody would write it: a number, a text, False or None."""
+    """A field's default as one would write it in Python: a number, a string, a bool or None."""
     value = field.default
     if value is None or isinstance(value, (bool, int, float)):
         return value
@@ -148,7 +148,7 @@ def shown_default(field: Field) -> Any:
 
 
 def type_of(fields: Sequence[Field]) -> str:
-    """The Python type of a field's values, as text; a union where `fields` declare it differently."""
+    """The Python type of a field's values, as text; a union if the declarations in `fields` differ."""
     types = dict.fromkeys(part for field in fields for part in _type_of(field).split(" | "))
     optional = any(not field.required and field.default in (None, ()) for field in fields)
     return " | ".join([*types, *(["None"] if optional else [])])

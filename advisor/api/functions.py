@@ -1,4 +1,4 @@
-"""The functions of the Python API that ask questions, and the objective for tuners."""
+"""The functions of the Python API that answer questions, and the objective for hyperparameter tuners."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from advisor.render import listings
 
 
 class Objective:
-    """Call it with a configuration; see `objective`."""
+    """The function that `objective` returns: a configuration in, a dict of figures out."""
 
-    # What Ray Tune calls its trials.
+    # Ray Tune names its trials by this.
     __name__ = "advisor_objective"
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = dict(fields)
 
     def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
-        """The figures of one configuration."""
+        """The figures of one configuration, described at `objective`."""
         target = _target({**self._fields, **config})
         try:
             answer = self.answer(config)
@@ -46,7 +46,7 @@ class Objective:
         except AdvisorError as error:
             if error.code == CANNOT_RUN:
                 return dict(_NOTHING)
-            raise  # a question that is wrong is no better with another configuration
+            raise  # an invalid question: no other configuration would help
         spec = answer.to_dict()
         if isinstance(answer, Recommendation):
             spec, target = spec["recommendation"], 0.0
@@ -61,12 +61,12 @@ class Objective:
         }
 
     def answer(self, config: Mapping[str, Any]) -> Recommendation | Prediction:
-        """The whole answer of one configuration, as of the best that a tuner found: with an
-        `instance` a prediction, else a recommendation. Raises what those raise."""
+        """The full answer for one configuration, such as the best that a tuner found: a prediction if an
+        `instance` is given, else a recommendation. Raises what `predict` or `recommend` raises."""
         fields = {**self._fields, **config}
         if not fields.get("instance"):
             return recommend(**fields)
-        # A prediction has no target: what it is measured by stays here.
+        # `predict` takes no target; `__call__` compares the prediction with it.
         return predict(**{k: v for k, v in fields.items() if k != "target_throughput"})
 
     def __repr__(self) -> str:
@@ -85,28 +85,28 @@ _NOTHING = {
 
 
 def objective(**fields: Any) -> Objective:
-    """A function from a configuration (a dict of further fields) to a dict of floats.
+    """A function that takes a configuration (a dict of further fields) and returns a dict of floats.
 
-    `fields` are those of `recommend`, or with an `instance`, here or in the configuration, those of
-    `predict`. The figures: `usd_per_hour`, disk included; `throughput_lower`, `throughput_median` and
-    `throughput_upper` in samples (tokens of a language model) per second; `usd_per_million` samples or tokens
-    at the median; `answered`, 1 or 0. Where nothing answers, which an instance does not that cannot run this,
-    has no known price, or whose lower bound misses `target_throughput`, prices are infinite and rates 0. A
-    configuration that contradicts itself raises `UsageError`.
+    `fields` are those of `recommend`, or those of `predict` if they or the configuration name an `instance`.
+    The figures: `usd_per_hour`, disk included; `throughput_lower`, `throughput_median` and `throughput_upper`
+    in samples (tokens of a language model) per second; `usd_per_million` samples or tokens at the median;
+    `answered`, 1 or 0. It is 0, with infinite prices and rates of 0, if no spec qualifies, or the instance
+    cannot run the workload, has no known price, or has a lower bound below `target_throughput`. A
+    contradictory configuration raises `UsageError`.
 
         f = advisor.objective(task="training", model="resnet50", target_throughput=500)
         f({"precision": "amp", "batch_size": 64})["usd_per_hour"]
         f.answer({"precision": "amp", "batch_size": 64}).recommendation.instance_type
     """
     known = {**commands.RECOMMEND.fields, **commands.PREDICT.fields, **Sources.fields}
-    for name in fields:  # before a tuner starts hundreds of trials of it
+    for name in fields:  # before a tuner starts hundreds of trials
         if name not in known:
             raise UsageError("there is no field '{name}'", name=name, field=name)
     return Objective(fields)
 
 
 def _target(fields: Mapping[str, Any]) -> float:
-    """The target, read as `recommend` reads it; 0 where none is asked for."""
+    """The `target_throughput`, parsed as `recommend` does; 0 if there is none."""
     name = "target_throughput"
     target = fields.get(name)
     if target is None:
@@ -172,11 +172,11 @@ def offers(call: Call) -> Answer:
 
 
 def networks(search: str | None = None, *, task: str | None = None) -> Answer:
-    """The networks that can be asked for, with what is known of their rates; by the task generation or
-    finetuning the language models.
+    """The known networks, and whether their rates are published or modelled; for the tasks generation and
+    finetuning, the known language models.
 
-    `search` is a part of a name, title or family, or a pattern ('timm/vit_base*'); nothing that is like it
-    gives no networks."""
+    `search` is a part of a name, title or family, or a pattern ('timm/vit_base*'). If nothing matches, the
+    answer has no networks."""
     if task in set(LanguageTask):
         with errors_with_fields():
             known = language_models_document(search)

@@ -1,6 +1,6 @@
-"""Anchors measured from Python: of a training loop as it runs, and of a network by itself.
+"""Anchors measured from Python, either from your own loop while it runs or from a network alone.
 
-An anchor is the file that `advisor measure` writes; `anchor=` of every question takes it."""
+An anchor is the file that `advisor measure` writes; questions take it as `anchor=`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_WAITING = "how long the loop waited for its data is not known: its rate coun
 
 
 class Measuring:
-    """A loop that is being measured; see `measure`. `file` is the anchor, once the loop is over."""
+    """The context manager that `measure` returns; the anchor is written to `file` when the block ends."""
 
     def __init__(self, file: Path, what: dict[str, Any], ran: dict[str, Any]) -> None:
         self.file = file
@@ -58,13 +58,13 @@ class Measuring:
         return self._running
 
     def step(self, samples: int) -> None:
-        """A step is done, of so many samples: an optimizer's step, a batch that was computed. On
-        a GPU steps are timed by events on its stream, so the loop never waits for this."""
+        """Record the end of a step (an optimizer step, or one computed batch) of that many samples. On a GPU,
+        events on the CUDA stream time the steps, so the loop never waits."""
         self._warnings = [_NO_WAITING]
         self._recorder.step(samples)
 
     def steps(self, loader: Iterable[Batch]) -> Iterable[Batch]:
-        """The loader's batches, each step timed apart from the wait for the loader."""
+        """Yield the loader's batches; time each step separately from the wait for its batch."""
         return self._recorder.watch(loader)
 
     def __exit__(
@@ -101,7 +101,7 @@ class Measuring:
 
     @property
     def samples_per_second(self) -> float | None:
-        """The loop's rate without its first steps; None before it is over."""
+        """The loop's rate without its warm-up steps; None until the block has ended."""
         return float(self.document["runs"][0]["samples_per_second"]) if self.document else None
 
 
@@ -113,17 +113,17 @@ def measure(
     input_shape: Sequence[int] | None = None,
     out: str | PathLike[str] | None = None,
 ) -> Measuring:
-    """Measure a loop of yours as it runs: an anchor of this machine's GPU.
+    """Measure your own loop while it runs, and write an anchor for this machine's GPU.
 
         with advisor.measure("my_net", precision="amp") as m:
             for images, labels in m.steps(loader):
                 ...
         advisor.recommend(task="training", model="my_net", precision="amp", anchor=m.file, ..)
 
-    Without a loader, call `m.step(samples)` after each step. `precision` is fp32, amp or bf16,
-    `task` training or inference; `input_shape` of one sample, as (3, 224, 224), is worth telling.
-    The anchor is written to `out` (anchor-NAME.json) when the loop is over, and not where it ends
-    by an error. Raises `UsageError` for a wrong name or place, `MeasuringError` for too few steps.
+    Without a loader, call `m.step(samples)` after each step. `precision` is fp32, amp or bf16, `task` is
+    training or inference. Give the `input_shape` of one sample, such as (3, 224, 224), if you can. When the
+    block ends without an error, the anchor is written to `out` (default: anchor-NAME.json). Raises
+    `UsageError` for an unknown name or an unwritable file, `MeasuringError` for too few steps.
     """
     with errors_with_fields():
         file = Path(fspath(out)) if out is not None else Path(f"anchor-{Path(name).name}.json")
@@ -147,12 +147,12 @@ def anchor(
     minutes: float = 2.0,
     out: str | PathLike[str] | None = None,
 ) -> Path:
-    """Measure a network of yours by itself on this machine, for some minutes, in fresh processes.
+    """Measure a network alone on this machine, for some minutes, in fresh processes.
 
-    `module_or_function`, `example` and `loss` are those of `advisor.network`; a name or a `file.py:build`
-    will do, too. Without `task` inference and training are measured. Returns the file, for `anchor=`
-    (`advisor measure --model` writes the same). Raises `UsageError` for what is no network, `MeasuringError`
-    where torch is missing or nothing could be measured."""
+    `module_or_function`, `example` and `loss` are as in `advisor.network`; the first may also be a network's
+    name or `file.py:build`. Without `task`, inference and training are measured. Returns the path of the
+    anchor, which `advisor measure --model` would write too. Raises `UsageError` if it is not a network, and
+    `MeasuringError` if torch is missing or nothing could be measured."""
     from advisor.answers.measuring import measure_reference
 
     with errors_with_fields():

@@ -1,8 +1,8 @@
-"""Networks that are objects of this process, as files that a question can name.
+"""Saves networks that are Python objects as files that a question can name.
 
-What computes a network runs in other processes, too (memory is traced there, and anchors are measured): a
-`torch.nn.Module` is kept as a file `NAME.py` with the function `build`, beside its pickle. The folder is gone
-when this process ends."""
+Other processes need the network too, to trace its memory or to measure an anchor. A `torch.nn.Module` is
+therefore saved as a file `NAME.py` with a function `build`, next to its pickle. The folder is removed when
+this process ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Module(Protocol):
     """The part of a `torch.nn.Module` that type checkers need."""
 
     def parameters(self) -> Any:
-        """Its weights."""
+        """The network's weights."""
 
 
 class ModelConfig(Protocol):
@@ -37,7 +37,7 @@ class ModelConfig(Protocol):
     model_type: str
 
     def to_json_string(self, use_diff: bool = ...) -> str:
-        """Its keys."""
+        """The configuration as JSON."""
 
 
 _NOT_A_NAME = re.compile(r"\W+")
@@ -70,7 +70,7 @@ def build():
     kept = _kept()["network"]
     return kept._apply(_here) if isinstance(kept, torch.nn.Module) else kept()
 '''
-# A build of torchvision that is not torch's own needs help to be imported.
+# A torchvision that was not built for the installed torch fails to import without this.
 _TORCHVISION = """
 from contextlib import suppress
 
@@ -106,15 +106,15 @@ def loss(outputs, targets):
 def network(
     module_or_function: Any, example: Any = None, *, loss: Any = None, name: str | None = None
 ) -> str:
-    """A name that every question takes as `model`, for a network of your own.
+    """Save a network of your own; return a name that every question accepts as `model`.
 
-    `module_or_function` is a `torch.nn.Module`, or a function without arguments that makes one. `example` is
-    a batch that it takes: inputs, or a tuple (inputs, targets); its first row stands for all. Without one,
-    batches are noise of 3 x 224 x 224. `loss(outputs, targets)` is cross entropy of classes where none is
-    given. `name` is the class's own where none is given.
+    `module_or_function` is a `torch.nn.Module`, or a function without arguments that returns one. `example`
+    is an input batch, or a tuple (inputs, targets); larger batches repeat its first row. Without it, batches
+    are noise of shape 3 x 224 x 224. `loss(outputs, targets)` defaults to cross entropy over classes, `name`
+    to the name of the class.
 
-    Nothing is computed here. Classes that are defined in a notebook are kept with it; those of modules are
-    imported again. Raises `UsageError` for what is no network and what cannot be kept."""
+    Nothing is computed here. Classes defined in a notebook are saved with the network; those of importable
+    modules are imported again. Raises `UsageError` if this is not a network or cannot be saved."""
     if not is_module(module_or_function) and not callable(module_or_function):
         raise UsageError(
             "{kind} is no network",
@@ -147,7 +147,7 @@ def network(
 
 
 def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call with networks and configurations given as objects written to files."""
+    """The arguments of a call, after networks and configurations given as objects were replaced by files."""
     given, is_of_language = values.get("model"), values.get("task") in tuple(LanguageTask)
     if is_config(given):
         if not is_of_language:
@@ -183,7 +183,7 @@ def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_way_out(error: AdvisorError, values: Mapping[str, Any]) -> None:
-    """Mend what the error of a call says of files, where the call gave an object."""
+    """Adapt an error's field and hint to a call whose `model` is an object, not a name or file."""
     if error.field == "config" and is_config(values.get("model")):
         error.field = "model"
     if error.code == CANNOT_FOLLOW and is_module(values.get("model")):
@@ -194,27 +194,27 @@ def with_way_out(error: AdvisorError, values: Mapping[str, Any]) -> None:
 
 
 def is_config(value: object) -> bool:
-    """Whether it is a configuration object of `transformers`, which need not be imported."""
+    """Whether a value looks like a configuration of `transformers`; `transformers` is not imported."""
     has_both = hasattr(value, "to_json_file") and hasattr(value, "model_type")
     return has_both and not isinstance(value, type)
 
 
 def is_module(value: object) -> bool:
-    """Whether it is a `torch.nn.Module`; torch is not imported for the question."""
+    """Whether a value is a `torch.nn.Module`; torch is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.nn.Module)
 
 
 @cache
 def kept_folder() -> Path:
-    """A folder of this process, removed at its end."""
+    """The folder of saved networks; it is removed when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="advisor-networks-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _config_file(config: Any) -> Path:
-    """With all its keys: a default that is left out would be a size that nobody knows."""
+    """Write a configuration with all keys: sizes equal to their defaults would otherwise be unknown."""
     title = getattr(config, "name_or_path", "") or type(config).__name__
     keys = json.loads(config.to_json_string(use_diff=False)) | {"_name_or_path": title}
     text, name = json.dumps(keys), _NOT_A_NAME.sub("-", title)
@@ -225,7 +225,7 @@ def _config_file(config: Any) -> Path:
 
 
 def _pickled(kept: dict[str, Any]) -> bytes:
-    """With the code of what a notebook defines."""
+    """The pickle of a network, including the code of classes that a notebook defines."""
     try:
         import cloudpickle
 

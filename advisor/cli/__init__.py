@@ -1,6 +1,6 @@
-"""The commands of `advisor`. Thousands of small records and hardly a cycle: garbage is collected rarely.
+"""The commands of `advisor`. They create thousands of records but few reference cycles: collect rarely.
 
-Set before anything is imported, which else takes a hundred looks."""
+This is set before other imports, which would otherwise trigger about a hundred collections."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""Commands that ask one thing and print its answer: `predict`, `compare`, `memory`, `gpus` and `networks`."""
+"""Commands that answer one question each: `predict`, `compare`, `memory`, `gpus` and `networks`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def predict(question: AnyPredict, sources: Sources, output: str) -> None:
 
 
 class ComparingCommand(SectionedCommand):
-    """It takes several networks or language models, too."""
+    """A command whose `--model` also takes several networks or language models, joined by commas."""
 
     lists = (*SectionedCommand.lists, "model")
 
@@ -144,7 +144,7 @@ def networks(search: str | None, every: bool, task: str | None, output: str) -> 
     model = None
     try:
         model = load_model()
-    except DataError as error:  # without it the list is still worth its while
+    except DataError as error:  # the list is useful without rates, too
         tell(f"advisor: rates are not shown: {error}")
     listed = listed_networks(model, search)
     if search is not None and not listed:

@@ -1,4 +1,4 @@
-"""`advisor catalog`: offers, types and disks, what prices changed, and where prices and facts come from."""
+"""`advisor catalog`: offers, instance types, disks, price changes, and the sources of prices and facts."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, folded, table
 
 T = TypeVar("T")
-# Before a fact of a type.
+# As wide as the column of labels of `catalog show`.
 MARGIN = " " * 42
-# An assumed fact -> the lines of a type that rest on it.
+# For each assumed fact, the labels of the lines of `catalog show` whose values depend on it.
 RESTS_ON = {
     THREADS_PER_CORE: ("physical_cores",),
     "local_disk_gb": ("local_disk size_gib",),
@@ -60,7 +60,7 @@ RESTS_ON = {
     SERIES_CORES: ("physical_cores",),
 }
 SOURCES_SCHEMA = "advisor.catalog-sources/1"
-# What a licence says in brackets is for JSON and --origins.
+# A remark in brackets behind a licence; only JSON and --origins show it.
 _REMARK = re.compile(r" \([^)]*\)")
 
 
@@ -109,7 +109,7 @@ def _source_lines(uses: list[SourceUse], now: date, *, origins: bool) -> list[st
     lines.append(
         f"{sum(use.prices for use in uses):,} prices of instances and disks; old ones count, but for --strict"
     )
-    # Each note once, behind the names of all that it is about.
+    # Each note appears once, after the names of all sources to which it applies.
     noted = _grouped((use.note, use.part) for use in sorted(uses, key=attrgetter("part")) if use.note)
     paragraphs = [[f"{', '.join(dict.fromkeys(parts))}: {note}" for note, parts in noted.items()]]
     if origins:
@@ -120,7 +120,7 @@ def _source_lines(uses: list[SourceUse], now: date, *, origins: bool) -> list[st
 
 
 def _source_row(alike: list[SourceUse], now: date) -> list[str]:
-    """One line for sources of one name: as old as the oldest of them."""
+    """One table row for all sources with the same name, with the date of the oldest."""
     oldest, prices = min(alike, key=attrgetter("as_of")), sum(use.prices for use in alike)
     limits = [use.max_age_days for use in alike if use.max_age_days]
     licences = dict.fromkeys(_REMARK.sub("", use.licence) for use in alike)
@@ -196,7 +196,7 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
     if output == "table":
         click.echo(offers_text(*page_of(catalogue, query, 0, SHOWN_OFFERS)))
         return
-    # An offer a line: there are many, and none waits for the others.
+    # There are many offers: print each on a line as soon as it is ready.
     click.echo(json.dumps(catalog_head(catalogue), indent=2)[:-2] + ',\n  "offers": [')
     offers = page_of(catalogue, query).offers
     for number, offer in enumerate(offers, 1):
@@ -223,7 +223,7 @@ def show(instance_type: str, question: InstanceDetails, cny_per_usd: float | Non
 
 
 def _type_lines(document: dict[str, Any]) -> list[str]:
-    """A line a fact, then a table of prices, the cheapest region first."""
+    """The text of `catalog show`: a line for each fact, then a table of prices, cheapest region first."""
     apart = ("market", "prices", "assumed")
     facts = {name: value for name, value in document.items() if name not in apart}
     assumed = document.get("assumed", {})
@@ -248,7 +248,7 @@ def _mark(assumed: dict[str, Any]) -> str:
 def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:
     if not prices:
         return [f"No {market} price is known."]
-    hourly = {  # in dollars where there is a rate
+    hourly = {  # in dollars if the exchange rate is known
         region: (price["per_hour"], price["currency"])
         if price["usd_per_hour"] is None
         else (price["usd_per_hour"], "USD")
@@ -278,7 +278,7 @@ def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 
 
 def _cell(value: Any) -> str:
-    """A fact for reading; in JSON it is not rounded."""
+    """A fact as text, rounded (unlike in the JSON)."""
     if value in (None, ""):
         return "-"
     if isinstance(value, bool):
@@ -287,7 +287,7 @@ def _cell(value: Any) -> str:
 
 
 DISKS_SCHEMA = "advisor.disks/1"
-# Where no size is asked for; types that begin above it are shown at their smallest.
+# The size shown if none is given; disk types that start above it are shown at their smallest size.
 EXAMPLE_GIB = 500.0
 BURST_KEYS = ("read_mib_per_second", "read_iops", "seconds")
 
@@ -320,7 +320,7 @@ def disks(disk: str | None, cloud: str | None, region: str | None, output: str) 
 
 
 def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str]:
-    """The clouds to look at: for one disk, the first that knows its type."""
+    """The clouds whose disks are shown: `cloud`, else the first that has the disk's type, else all."""
     name = (disk or "").partition(":")[0].strip().lower()
     if name in (OWN_DISK, LOCAL):
         raise UsageError(
@@ -421,7 +421,7 @@ def _disk_lines(disk: dict[str, Any]) -> list[str]:
 
 
 def _range_text(price: dict[str, Any]) -> str:
-    """Between what the price lies; nothing where it is exact."""
+    """The monthly price's interval as text; empty if the price is exact."""
     low, high = (price[f"{end}_usd_per_hour"] * HOURS_PER_MONTH for end in ("low", "high"))
     return f"${low:,.2f} to ${high:,.2f}" if low < high else ""
 

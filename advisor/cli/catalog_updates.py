@@ -1,4 +1,4 @@
-"""`advisor catalog import` and `refresh`: a user's own offers, and today's prices of clouds."""
+"""`advisor catalog import` and `refresh`: offers from a user's files, and current prices of clouds."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def _refresh(question: Refreshing, cloud: str, output: str) -> None:
     )
     price_question = PriceQuestion(
         prices=prices,
-        # Of the snapshot alone: a type that was withdrawn by an earlier answer is asked for again.
+        # Types of the bundled snapshot, so that those an earlier refresh removed are fetched again.
         names=types_to_ask(known.shipped, region, query),
         region=region,
         known=known,

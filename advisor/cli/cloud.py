@@ -1,4 +1,4 @@
-"""`advisor cloud`: what sweeps have on AWS."""
+"""`advisor cloud`: the AWS resources of sweeps, and how to remove them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from advisor.infra.aws.machines import Managed
 
 
-# Seconds; somebody waits, and may simply look again. The reaper itself waits longer.
+# Seconds to retry AWS for a listing: a user waits and can run it again. A real reap waits longer.
 _PATIENCE_TO_LOOK = 20.0
 
 
 def _reaped(*, owner: str | None = None, regions: Sequence[str] = (), dry_run: bool = False) -> Reaped:
-    """One pass of the reaper with the user's AWS credentials, by this machine's clock. AWS refuses requests
-    of a clock that is more than minutes off, so that a wrong one reaps nothing. `LiveError` or `CloudError`
-    when AWS cannot be asked at all, `UsageError` for a region that is none."""
-    if regions:  # one that is mistyped would be waited for, and told as a region that does not answer
+    """Run the reaper once with the user's AWS credentials and this machine's clock. AWS rejects requests if
+    the clock is off by more than a few minutes, so a wrong clock removes nothing. Raises `LiveError` or
+    `CloudError` if AWS cannot be reached at all, `UsageError` for an unknown region."""
+    if regions:  # a mistyped region would cause a long wait, and look like one that does not answer
         import boto3
 
         session = boto3.session.Session()
@@ -47,7 +47,7 @@ def _reaped(*, owner: str | None = None, regions: Sequence[str] = (), dry_run: b
 
 
 def _document(reaped: Reaped, schema: str) -> dict[str, Any]:
-    """The JSON document of a reaping: render/schemas/cloud.schema.json."""
+    """The JSON document of `cloud status` and `cloud reap` (render/schemas/cloud.schema.json)."""
     return {
         "schema": schema,
         "as_of": reaped.now.isoformat(timespec="seconds"),
@@ -72,7 +72,7 @@ COLUMNS = ("Kind", "id", "region", "sweep", "owner", "state", "time")
 
 
 def status_lines(reaped: Reaped) -> list[str]:
-    """Everything there is, the expired first."""
+    """The text of `cloud status`: all resources found, expired ones first."""
     things = [*reaped.expired, *reaped.kept]
     counted, regions = _counted(things, reaped)
     if not things:
@@ -90,7 +90,7 @@ def status_lines(reaped: Reaped) -> list[str]:
 
 
 def reaped_lines(reaped: Reaped) -> list[str]:
-    """Lines on removed resources, or those that would be; on those that remain, and why."""
+    """The text of `cloud reap`: what was removed (in a dry run, would be), and what remains and why."""
     done = reaped.expired if reaped.dry_run else reaped.removed
     verb = "would be removed" if reaped.dry_run else "removed"
     counted, regions = _counted(done, reaped)
@@ -99,7 +99,7 @@ def reaped_lines(reaped: Reaped) -> list[str]:
         f"still there: {left.thing.kind} {left.thing.id} in {left.thing.region}: {one_line(left.reason)}"
         for left in reaped.remaining
     ]
-    lines += [  # what nobody will ever reap
+    lines += [  # the reaper never removes these
         f"has no readable advisor:expires-at, so it is left alone; remove it by hand: {thing.kind} "
         f"{thing.id} in {thing.region}"
         for thing in reaped.kept
@@ -109,7 +109,7 @@ def reaped_lines(reaped: Reaped) -> list[str]:
 
 
 def time_left(expires_at: datetime | None, now: datetime) -> str:
-    """'40 min left', 'over since 2 h'; 'not told' where the tag is missing."""
+    """'40 min left' or 'over since 2 h'; 'not told' if the resource has no expiry tag."""
     if expires_at is None:
         return "not told"
     seconds = (expires_at - now).total_seconds()
@@ -218,7 +218,7 @@ def log(sweep_id: str, bucket: str, lines: int) -> None:
     advisor cloud log 4f0c2b7a91de
     """
     for entry in logs_of_sweep(Aws(), bucket, sweep_id):
-        # What a machine wrote moves no cursor here.
+        # One line at a time, so that control characters in a log cannot move the cursor.
         shown = [one_line(line) for line in entry.text.splitlines()[-lines:]]
         click.echo("\n".join([f"== {entry.key}", *shown, ""]))
 

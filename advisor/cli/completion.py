@@ -1,4 +1,4 @@
-"""`advisor completion install`: the shell completes commands, options, networks, GPUs and instance types."""
+"""`advisor completion install`: shell completion of commands, options, networks, GPUs and instance types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from advisor.cli.questions import FieldType
 from advisor.errors import UsageError
 from advisor.questions.fields import Choice
 
-# Fish finds its file; the others need a line in their settings, and zsh also compinit before it.
+# Fish finds its file by itself. Bash and zsh need a line in their rc file; zsh runs compinit in it first.
 _FILES = {
     "bash": "~/.local/share/instance-sizing-advisor/completion.bash",
     "zsh": "~/.local/share/instance-sizing-advisor/completion.zsh",

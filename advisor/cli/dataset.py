@@ -1,4 +1,4 @@
-"""`advisor dataset`: make, convert, show, check."""
+"""`advisor dataset`: makes, converts, describes and checks data sets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
     from advisor.sweeps.datasets.making import ensure_dataset, make_text
     from advisor.sweeps.datasets.opening import check_free, read_profile
 
-    is_there = kind != "text" and read_profile(out, samples) is not None  # an equal set stays as it is
+    is_there = kind != "text" and read_profile(out, samples) is not None  # keep an equal set
     if not is_there:
         check_free(out)
     with dataset_progress() as progress:
@@ -125,7 +125,7 @@ def show(path: str, output: str) -> None:
         costs, words = dict[str, float](), None
         if recognise(folder) == TEXT:
             words = len(read_corpus(folder, vocabulary=profile.samples).words)
-        else:  # one thread's seconds for one sample, by decoder
+        else:  # decoder -> seconds that one thread takes for a sample
             costs = decode_costs(open_dataset(folder))
     facts = {
         "decode_seconds_per_sample": costs,

@@ -1,4 +1,4 @@
-"""`advisor fit`: fit the performance model on what was measured."""
+"""`advisor fit`: updates the predictor by stored measurements."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def fit(source: Path | None, out: Path | None, reset: bool, output: str) -> None
     from advisor.runs.probing import kept_fingerprints
 
     with nullcontext(measurements_from(source)) if source else stored_measurements() as rows:
-        # A file may be another machine's.
+        # A file may come from another machine, so this machine's probes do not apply to it.
         result = fit_user_model(rows, () if source else kept_fingerprints())
         path = out or own_model_path()
         save_model(result.model, path)
@@ -71,7 +71,7 @@ def fit(source: Path | None, out: Path | None, reset: bool, output: str) -> None
 
 
 def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
-    """The outcome as JSON (`advisor.fit/1`); errors are null where no pipeline was fitted."""
+    """The result of a fit as JSON (`advisor.fit/1`); errors are null if no pipeline was fitted."""
     errors, gpu = result.errors, result.gpu
 
     def figures(each: Errors | None) -> dict[str, float | None]:
@@ -160,7 +160,7 @@ def _fit_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _comparison(document: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each predictor of the same trials, and one for each CPU."""
+    """One line for each predictor with its errors on the same trials, then one for each CPU."""
     for row in document["compared"]:
         errors = "  ".join(f"{name} {row[name]:6.1f} %" for name in _ERRORS)
         yield f"  {_PREDICTORS[row['predictor']]:38} {errors}"

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, SIGHUP: the first leaves in order, a second one at once; nothing stays."""
+"""Handles Ctrl-C, SIGTERM and SIGHUP: the first ends work in order, the second at once; both clean up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from advisor.cli.printing import tell
 from advisor.errors import Stopped, Terminated
 
 _SHOW_CURSOR = "\x1b[?25h"
-# SIGHUP: the terminal was closed, or the connection to it lost.
+# SIGHUP: the terminal was closed, or its connection lost.
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -23,9 +23,9 @@ ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def leaving_cleanly(
     kept: Callable[[], str], *, abandoned: str = "finished trials are stored"
 ) -> Iterator[None]:
-    """Remove what killed sweeps left, then let the work run; however that ends, nothing of it is
-    left on this machine. `Stopped` tells what is `kept` when it was Ctrl-C or SIGTERM; a second
-    one is told what is `abandoned`."""
+    """Remove what killed sweeps left, then run the block; however it ends, remove what it left on this
+    machine. On the first signal, raises `Stopped` with the text of `kept()`, which says what is kept. On a
+    second one, prints `abandoned` and exits at once."""
     from advisor.sweeps.trial.orphans import clean_up, owning
 
     handler = _Handler(abandoned)
@@ -45,7 +45,7 @@ def leaving_cleanly(
 def handled_signals(
     handler: Callable[[int, FrameType | None], None], numbers: Iterable[int] = ENDING_SIGNALS
 ) -> Iterator[None]:
-    """Sets the signal handler until the block ends, where this thread may; ignored signals stay so."""
+    """Set a signal handler until the block ends; only in the main thread. Ignored signals stay ignored."""
     ours = threading.current_thread() is threading.main_thread()
     before: dict[int, Any] = {
         number: signal.signal(number, handler)
@@ -60,9 +60,9 @@ def handled_signals(
 
 
 class _Handler:
-    """The first signal interrupts; the next one does not wait for what that one's way out does.
+    """Raises an interrupt on the first signal; on the second one, exits without waiting for the cleanup.
 
-    `number` is the first one's: on its way up, Ray makes a plain KeyboardInterrupt of any."""
+    `number` keeps the first signal, because Ray turns each of these exceptions into KeyboardInterrupt."""
 
     def __init__(self, abandoned: str) -> None:
         self.number = 0

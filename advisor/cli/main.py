@@ -1,4 +1,4 @@
-"""The root of the command line: finds commands, and turns errors into one line and an exit code."""
+"""The root of the command line: finds commands, and turns an error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import click
 from advisor.cli.leaving import handled_signals
 from advisor.errors import ERROR_VARIABLE, AdvisorError, Terminated, UsageErrors, one_line
 
-# Written out, and loaded only when called: `recommend` must not pay for what `sweep` imports.
+# Listed here, so that a command's module is imported only if called: `recommend` must start quickly.
 COMMANDS = {
     "recommend": "the cheapest instance and disk that reach a throughput",
     "report": "a report on one workload or a plan: HTML, PDF, Markdown, CSV, XLSX, JSON; diff",
@@ -47,7 +47,7 @@ COMMANDS = {
 }
 
 
-# The files of those that have none of their own.
+# Command -> its module, for commands that share one; the others have a module of their name.
 FILES = dict.fromkeys(("predict", "compare", "memory", "gpus", "networks"), "answering") | {
     "doctor": "probe",
     "keys": "serve",
@@ -55,7 +55,7 @@ FILES = dict.fromkeys(("predict", "compare", "memory", "gpus", "networks"), "ans
 }
 
 
-# Which extra brings a package that the light core does without.
+# Package -> the extra that installs it, for packages that the light core does not need.
 EXTRA_OF = {
     module: extra
     for extra, modules in {
@@ -73,14 +73,14 @@ EXTRA_OF = {
 
 
 class LateGroup(click.Group):
-    """A group that imports a command's file when the command is called."""
+    """A group that imports a command's module only when the command is called."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """All commands, in the order in which a user meets them."""
+        """The names of all commands, in the order of the help text."""
         return list(COMMANDS)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, which its file defines under its own name."""
+        """The command of that name, imported from its module; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         command = getattr(importlib.import_module(f"advisor.cli.{FILES.get(cmd_name, cmd_name)}"), cmd_name)
@@ -90,7 +90,7 @@ class LateGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the nearest name when there is no such command."""
+        """Find the command as click does; the error for an unknown name suggests the nearest one."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             from advisor.errors import unknown_name
 
@@ -125,12 +125,12 @@ def cli(debug: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and leave with its exit code; errors are one line on stderr."""
+    """Run a command and exit with its exit code; an error is printed as one line on stderr."""
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code. SIGTERM ends what was started, as Ctrl-C does."""
+    """Run a command and return its exit code. SIGTERM cleans up as Ctrl-C does."""
     with handled_signals(_interrupt, (signal.SIGTERM,)):
         return _exit_code(arguments)
 
@@ -138,11 +138,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _exit_code(arguments: Sequence[str] | None) -> int:
     try:
         outcome = cli.main(args=arguments, prog_name="advisor", standalone_mode=False)
-        if sys.stdout is not None:  # None when it was closed before we began
+        if sys.stdout is not None:  # None if stdout was closed at the start
             sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except BrokenPipeError:
-        # The reader (head, less) has gone: nothing is left to say, and nowhere to say it.
+        # The reader (head, less) has exited, so there is nowhere to print to.
         _discard(sys.stdout)
         return 0
     except click.exceptions.NoArgsIsHelpError as error:
@@ -156,7 +156,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise Terminated
 
 
-# What people look for in a command that does not have it.
+# Hints for options that users try on a command that does not have them.
 _BUDGET = "--max-cost limits the cost of a run, --max-price that of an hour"
 _RATE = "--target-requests-per-s of a language model, --target-throughput of a network"
 _LIMITS = "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-hours --max-price"
@@ -185,7 +185,7 @@ _ELSEWHERE = {
 
 
 def _explained(error: BaseException) -> tuple[str, int]:
-    """The text of an error for a user, and the exit code: 1 where the error names none."""
+    """The text of an error for the user, and its exit code (1 if the error has none)."""
     code = getattr(error, "exit_code", 1)
     if isinstance(error, AdvisorError):
         return str(error), error.exit_code
@@ -197,7 +197,7 @@ def _explained(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        # click makes an Abort of either.
+        # click turns both into Abort.
         was_told = isinstance(error, Terminated) or isinstance(error.__cause__, Terminated)
         return ("terminated", 143) if was_told else ("interrupted", 130)
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRA_OF:
@@ -219,7 +219,7 @@ def _fail(error: BaseException) -> int:
 
         traceback.print_exception(error)
     message, code = _explained(error)
-    if path := os.environ.get(ERROR_VARIABLE):  # `advisor.runs.processes`, which started this one, reads it
+    if path := os.environ.get(ERROR_VARIABLE):  # read by `advisor.runs.processes`, our parent
         with suppress(OSError):
             Path(path).write_text(json.dumps({"message": one_line(message), "exit_code": code}))
     several = error.errors if isinstance(error, UsageErrors) else [message]
@@ -229,13 +229,13 @@ def _fail(error: BaseException) -> int:
             if stream is not None:
                 stream.write(text)
                 stream.flush()
-        except BrokenPipeError:  # whoever read it has gone; the exit code still says how it ended
+        except BrokenPipeError:  # the reader has exited; the exit code still tells the result
             _discard(stream)
     return code
 
 
 def _discard(stream: TextIO) -> None:
-    """Let all that is still written to a stream go nowhere."""
+    """Redirect a stream to the null device, so that later writes do not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

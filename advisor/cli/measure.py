@@ -1,4 +1,4 @@
-"""`advisor measure`: two minutes of a network, an own script or a served language model."""
+"""`advisor measure`: measures a network, a user's script or a served language model for two minutes."""
 
 from __future__ import annotations
 
@@ -102,11 +102,11 @@ def measure(
         )
     name = Path((question.model or "script").partition(".py")[0]).name
     file = out or Path(f"anchor-{name}.json")
-    require_writable(file)  # before two minutes are spent on what could not be written
+    require_writable(file)  # before spending two minutes on measuring
     show, ended = _screen, None
     if served.is_served:
         _refuse_options_of_networks(question.task, question.data, None)
-        # The requests lie beside the anchor; one that is no regular file has nothing beside it.
+        # The requests are saved next to the anchor, or in the current folder if that is not a regular file.
         requests = file.with_name(f"{file.stem}.requests.jsonl")
         requests = requests if file.is_file() or not file.exists() else Path(requests.name)
         document, ended = _served(served, question, command, requests)
@@ -135,7 +135,7 @@ def _timed(question: Measuring, together: Ranks, command: Sequence[str]) -> dict
 
 
 def _write(file: Path, document: dict[str, Any], *, is_shown: bool) -> None:
-    """The document into its file; onto the screen where that cannot be written any more."""
+    """Write the document to its file; if that fails, print it to stdout and raise `DataError`."""
     try:
         write_whole(file, json.dumps(document, indent=1) + "\n")
     except DataError as error:
@@ -276,7 +276,7 @@ _BOUND = {
 
 
 def _usage_lines(usage: dict[str, Any]) -> list[str]:
-    """What the processes took in the steady part, what binds, and which instance that needs."""
+    """Lines on what the script used in its steady part, its bottleneck, and instances that suffice."""
     needs, rate = usage["needs"], usage["samples_per_second"]
     rows = [
         ("CPUs", f"{usage['cores']:.2f}", f"{usage['cores_here']:g}"),

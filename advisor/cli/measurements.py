@@ -1,4 +1,4 @@
-"""`advisor measurements`: list, check, export and import what was measured."""
+"""`advisor measurements`: lists, checks, exports and imports the stored measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints answers to stdout, and progress to stderr: on a terminal as a block that redraws."""
+"""Prints answers to stdout and progress to stderr; on a terminal, progress is a block that is redrawn."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import IO, Any
 
 import click
 
-_PER_SECOND = 1  # whoever draws takes CPU time from what is measured
+_PER_SECOND = 1  # redraws a second: few, as each takes CPU time from the measurement
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether lines can be drawn again there."""
+    """Whether a stream is a terminal on which lines can be redrawn."""
     dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
     return stream is not None and stream.isatty() and not dumb
 
 
 @contextmanager
 def live_block(lines: Callable[[], Sequence[str]], *, stderr: bool) -> Iterator[Callable[[str], None]]:
-    """The lines, drawn every second; what is yielded prints a line above them that stays.
+    """Draw the lines anew every second; yield a function that prints a permanent line above them.
 
-    The cursor is back and the last state stands when it ends, however it ends. NO_COLOR holds."""
+    However the block ends, the cursor is restored and the last lines stay visible. NO_COLOR is respected."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -40,19 +40,19 @@ def live_block(lines: Callable[[], Sequence[str]], *, stderr: bool) -> Iterator[
 
 
 def tell(line: str) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     click.echo(line, err=True)
 
 
 def print_json(document: Any, *, indent: int = 1) -> None:
-    """The document on stdout."""
+    """Print a document as JSON on stdout."""
     click.echo(json.dumps(document, indent=indent, allow_nan=False))
 
 
 def print_answer(
     output: str, document: Any, text: Callable[[], str | Iterable[str]], *, indent: int = 1
 ) -> None:
-    """The document for `-o json`, else the text or its lines."""
+    """Print an answer on stdout: the document as JSON for `-o json`, else the text or lines of `text()`."""
     if output == "json":
         print_json(document, indent=indent)
         return

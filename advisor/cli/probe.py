@@ -1,4 +1,4 @@
-"""`advisor probe` and `doctor`: what this machine is and can do, what is wrong with it, and what to do."""
+"""`advisor probe` measures what this machine can do; `advisor doctor` finds its problems and their fixes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     """
     parts = _parsed_parts(only)
     folder = _checked_disk(disk, parts)
-    if out:  # before a minute is spent on what could not be written
+    if out:  # before spending a minute on measuring
         require_writable(out)
     document = probe_machine(parts, quick=quick, disk=folder, on_progress=tell)
     print_answer(output, document, lambda: _screen(document))
@@ -102,7 +102,7 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
 
 
 def _parsed_parts(text: str | None) -> tuple[str, ...]:
-    """'gpu,cpu' -> ('cpu', 'gpu'), in the order of measuring; None means all."""
+    """Parse `--only`: 'gpu,cpu' -> ('cpu', 'gpu'), in the order of measuring; None -> all parts."""
     if text is None:
         return tuple(PARTS)
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
@@ -115,8 +115,8 @@ def _parsed_parts(text: str | None) -> tuple[str, ...]:
 
 
 def _checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
-    """The folder whose disk is read: the current one unless another is asked for, which must
-    then be a folder that can be written. Raises `UsageError`."""
+    """The folder whose disk is measured, by default the current one. Raises `UsageError` if a given folder
+    does not exist or is not writable, or the disk is not among the parts to measure."""
     if folder is None:
         return Path.cwd()
     if "disk" not in parts:
@@ -127,7 +127,7 @@ def _checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:
         raise UsageError(f"--disk takes a folder, and '{folder}' is none", field="disk")
     way_out = "--disk takes a folder that can be written: a file is made there for a moment"
     with system_errors(UsageError, f"cannot write to '{folder}'", hint=way_out):
-        tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not tell
+        tempfile.TemporaryFile(dir=folder).close()  # access rights alone do not show whether this works
     return folder
 
 
@@ -135,7 +135,7 @@ def _screen(document: dict[str, Any]) -> list[str]:
     lines = folded(headline(document), indent=2)
     for section in sections(document):
         shown = table(section.header, section.rows, right=section.right)
-        # Facts have no header: their first line would be empty.
+        # A table without a header begins with an empty line: drop it.
         lines += ["", section.title, *("  " + line for line in shown if line)]
     lines += ["", f"Probed in {document['seconds']:.0f} s; spread: interquartile range / median."]
     lines += _listed("Not measured", not_measured(document))

@@ -1,6 +1,6 @@
-"""Options of a command: from the typed question that it takes, and of other types.
+"""Builds a command's options from the fields of its question, and other options with the same parsing.
 
-Wrong text is exit code 2 with a hint."""
+An option with an invalid value ends the command with exit code 2 and a hint."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Q = TypeVar("Q", bound=Question)
 
 
-# A report explains anyway, and lists what was rejected as it sees fit.
+# A report always has the explanation and a selection of rejected candidates.
 NOT_IN_REPORTS = ("explain", "explain_rejected")
 
 
-# The options that people use: of a command with many, `--help` lists these alone.
+# The most used options. `--help` of a command with many options lists only these.
 _USUAL = frozenset(
     {
         *("task", "model", "instance", "target_throughput", "batch_size", "precision", "epochs", "max_hours"),
@@ -46,15 +46,15 @@ _USUAL = frozenset(
         *("title", "plan_file", "saved", "format_name", "language"),
     }
 )
-# Those that a help text names, without a line of their own.
+# Options that this short help mentions by name, without a line each.
 _FURTHER = ("traffic", "max_e2e_s", "confidence")
 _MANY, _WIDEST, _LONG = 25, 30, 130
-# In a context's `meta`: whether all options are listed, and the words of the command line.
+# Keys of a context's `meta`: whether to list all options, and the words of the command line.
 EVERY_OPTION, _WORDS = f"{__name__}.every", f"{__name__}.words"
 
 
 class FieldType(click.ParamType[Any]):
-    """Reads the text of an option as the kind of its field does."""
+    """A click type that parses an option's text with the kind of a question's field."""
 
     def __init__(self, kind: Kind, field: str) -> None:
         self.kind = kind
@@ -62,33 +62,33 @@ class FieldType(click.ParamType[Any]):
         self.name = kind.metavar
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value; `UsageError` names the option. A default is a value already."""
+        """The parsed value; `UsageError` names the option. A value that is not text is returned as it is."""
         return self.kind.from_text(value, self.field) if isinstance(value, str) else value
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The names that begin so, of a closed list or of every task's; the last one of several."""
-        from click.shell_completion import CompletionItem  # for a shell alone
+        """Known names that begin with the typed text, or with its last part if it has commas."""
+        from click.shell_completion import CompletionItem  # needed for completion only
 
         names = self.kind.names if isinstance(self.kind, Choice) else known_names(self.field)
         before, comma, last = incomplete.rpartition(",")
         return [CompletionItem(before + comma + name) for name in names if name.startswith(last)]
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """As the kind writes it; click passes both by name."""
+        """The kind's placeholder for a value in help texts."""
         return self.kind.metavar
 
 
 class TaskFieldType(FieldType):
-    """Reads the text of an option as the question of the task does, which click reads first."""
+    """A click type that parses an option as the question of the task does; click parses --task first."""
 
     def __init__(self, kinds: ByTask[Any], field: str) -> None:
         super().__init__(kinds.fields[field].kind, field)
         self.kinds = kinds
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value; `UsageError` where the option belongs to other tasks."""
+        """The parsed value; raises `UsageError` if it is invalid or the option belongs to other tasks."""
         task = value if self.field == "task" else ctx and ctx.params.get("task")
         kind = self.kinds.kind_of(task)
         if self.field not in kind.fields:
@@ -113,7 +113,7 @@ class TaskFieldType(FieldType):
 
 
 class FieldOption(click.Option):
-    """An option that `--help` lists under a heading; under several where its meaning depends on the task."""
+    """An option that `--help` lists under a heading, or under several if its meaning depends on the task."""
 
     section = "Options"
     by_task: Sequence[FieldOption] = ()
@@ -121,20 +121,20 @@ class FieldOption(click.Option):
     kinds: ByTask[Any] | None = None
 
     def of_task(self, task: str | None) -> FieldOption | None:
-        """The option as a task reads it, as networks do without a task; None where it is of other tasks."""
+        """The option as the task uses it (default: as network tasks do); None if only other tasks have it."""
         if self.kinds is None or self.name == "task":
             return self
         field = self.kinds.kind_of(task).fields.get(str(self.name))
         return self.by_task[self.declared.index(field)] if field in self.declared else None
 
     def help_records(self, ctx: click.Context) -> list[tuple[str, tuple[str, str] | None]]:
-        """Headings, each with what stands under it."""
+        """Pairs of a heading and the option's help record under it."""
         records = [(option.section, option.get_help_record(ctx)) for option in self.by_task or [self]]
         return list(dict.fromkeys(records))
 
 
 def known_names(field: str) -> Iterable[str]:
-    """Names that users give a field most often."""
+    """All known networks and language models, instance types, GPUs or clouds; for other fields, nothing."""
     if field == "model":
         from advisor.models.language.configs import bundled_language_models
         from advisor.models.performance.networks import bundled_networks
@@ -162,7 +162,7 @@ def _write_usual(
     formatter: click.HelpFormatter,
     usual: Collection[str],
 ) -> None:
-    """A line or two for each option that people use, of the task on the command line or of networks."""
+    """Write short help for the most used options of the task on the command line (default: of networks)."""
     task, lines, further = _task_in(context), list[tuple[str, str]](), list[str]()
     for param in params:
         shown = param.of_task(task) if isinstance(param, FieldOption) else param
@@ -183,7 +183,7 @@ def _write_usual(
 
 
 def _shortened(names: str, text: str) -> tuple[str, str]:
-    """An option and the first sentence of its help, with its choices where they are many."""
+    """An option's names and short help: the first sentence, or its choices if the names got too wide."""
     first, _, rest = text.partition(". ")
     default = re.search(r"\[(default: [^;\]]*|required)", rest or first)
     choices = re.search(r" \[(.*)\]$", names)
@@ -218,7 +218,7 @@ _HELP_ALL = click.Option(
 def help_by_heading(
     params: Sequence[click.Parameter], context: click.Context
 ) -> dict[str, list[tuple[str, str]]]:
-    """Options with their help, each heading where its first option stands."""
+    """Heading -> help records of its options; headings are in the order of their first options."""
     headings: dict[str, list[tuple[str, str]]] = {}
     for param in params:
         records = [("Options", param.get_help_record(context))]
@@ -231,14 +231,14 @@ def help_by_heading(
 
 
 class SectionedCommand(click.Command):
-    """A command whose `--help` has headings, or where options are many the `usual` ones; `lists` are options
-    that take values joined by commas."""
+    """A command whose `--help` has headings, or shows only the `usual` options if there are many. Options in
+    `lists` may be repeated; their values are joined by commas."""
 
     lists: tuple[str, ...] = ("gpu", "quota", "instance")
     usual: Collection[str] = _USUAL
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does, which keeps the last of a repeated option: lists are joined by commas."""
+        """Parse as click does, but join the values of repeated `lists` options: click would keep the last."""
         ctx.meta[_WORDS] = list(args)
         end = args.index("--") if "--" in args else len(args)
         own, lists, words = list[str](), dict[str, list[str]](), iter(args[:end])
@@ -254,19 +254,19 @@ class SectionedCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """As click's, which would else take `-o` for a mistyped long option first, and look for the
-        nearest ones: that takes as long as reading all the others."""
+        """Make click's parser know short options as long ones, too. It would otherwise first take `-o` for a
+        mistyped long option and search for similar names, which takes as long as all other parsing."""
         parser = super().make_parser(ctx)
         parser._long_opt |= parser._short_opt
         return parser
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """As click's, with `--help-all` where there are many."""
+        """The command's parameters, with `--help-all` if there are many."""
         params = super().get_params(ctx)
         return [*params, _HELP_ALL] if len(params) > _MANY else params
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """As click's; of the examples those of the task on the command line."""
+        """Write the help text as click does; if the command line names a task, only with its examples."""
         task, shown = _task_in(ctx), copy(self)
         if task and self.help:
             lines = self.help.splitlines()
@@ -276,7 +276,7 @@ class SectionedCommand(click.Command):
         super(SectionedCommand, shown).format_help_text(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by their headings, or those that people use; then the commands of a group."""
+        """Write all options by heading, or only the usual ones if there are many; then a group's commands."""
         params = self.get_params(ctx)
         if len(params) <= _MANY or ctx.meta.get(EVERY_OPTION):
             for title, lines in help_by_heading(params, ctx).items():
@@ -289,7 +289,7 @@ class SectionedCommand(click.Command):
 
 
 def question_options(kind: Kinds[Any], name: str = "question") -> Callable[[Command], Command]:
-    """Add the options of a question to a command; it receives the question as `name`."""
+    """A decorator that adds a question's options to a command, which gets the question as its `name`."""
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -304,13 +304,13 @@ def question_options(kind: Kinds[Any], name: str = "question") -> Callable[[Comm
 
 
 def cny_option(command: Command) -> Command:
-    """`--cny-per-usd` of a command that loads the catalogue alone."""
+    """Add `--cny-per-usd` to a command that needs no other option of `Sources`."""
     _remember(command, _option(Sources.fields["cny_per_usd"], required=False))
     return command
 
 
 def question_from(kind: Kinds[Q], values: dict[str, Any]) -> Q:
-    """The question of the values that click read; they are taken out of `values`."""
+    """Build a question from the values that click parsed, and remove these from `values`."""
     read = {field: values.pop(field) for field in _fields(kind)}
     if isinstance(kind, ByTask):
         read = {
@@ -322,14 +322,14 @@ def question_from(kind: Kinds[Q], values: dict[str, Any]) -> Q:
 
 
 def _is_given(value: object) -> bool:
-    """Whether an option without a default was given; 0.0 is, though it equals False."""
+    """Whether an option without a default was given; a 0.0 was, although it equals False."""
     return value is not None and value is not False and value != ()
 
 
 def options_of_kind(
     kind: Kinds[Any], *, without: Collection[str] = (), required: bool = True
 ) -> list[click.Option]:
-    """The options of a question; where none is `required`, those that must be given may lack."""
+    """The options of a question, except `without`; with `required=False`, none of them is mandatory."""
     fields = [field for field in _fields(kind).values() if field.name not in without]
     if isinstance(kind, ByTask):
         return [_option_by_task(kind, field.name, required=required) for field in fields]
@@ -341,8 +341,8 @@ def _fields(kind: Kinds[Any]) -> dict[str, Field]:
 
 
 def _option_by_task(kinds: ByTask[Any], name: str, *, required: bool) -> FieldOption:
-    """The option of a field, which each task may read in its own way. It has no default: that is
-    the question's, once the task is known. The task itself is read first."""
+    """The option of a field that tasks may parse differently. It has no default here: the question supplies
+    it once the task is known. `--task` itself is parsed first."""
     declared = [field for field in kinds.declarations(name) if field.where != "http"]
     options = [_option(_without_default(field), required=False) for field in declared]
     option = options[0]
@@ -355,7 +355,7 @@ def _option_by_task(kinds: ByTask[Any], name: str, *, required: bool) -> FieldOp
 
 
 def _without_default(field: Field) -> Field:
-    """The field with its default as a part of its help alone."""
+    """The field without its default, which only its help text still mentions."""
     default = field.default
     if field.required or not _is_given(default):
         return field._replace(default=False if default is False else None)
@@ -379,7 +379,7 @@ def _option(field: Field, *, required: bool) -> FieldOption:
 
 
 def _default(field: Field) -> Any:
-    """The default as `--help` shows it; it is read as a text is."""
+    """The default as text, so that `--help` can show it; click parses it like a typed value."""
     value = field.default
     return value if value in (None, ()) else field.kind.text_of(value)
 
@@ -391,14 +391,14 @@ def _remember(command: Callable[..., Any], option: click.Option) -> None:
 
 
 def typed_option(kind: Kind, *names: str, **settings: Any) -> Callable[[Command], Command]:
-    """An option of a command whose text is read as a field of that kind is; a default is shown."""
+    """A `click.option` whose text is parsed by a kind of field; `--help` shows its default."""
     long = next(name for name in names if name.startswith("--"))
     field = FieldType(kind, long.removeprefix("--").replace("-", "_"))
     return click.option(*names, type=field, show_default="default" in settings, **settings)
 
 
 def output_in(*formats: str, help: str | None = None) -> Callable[[Command], Command]:
-    """`-o`, which every command has that lists or answers; the first of the formats is the usual one."""
+    """The option `-o` of commands that list or answer; the first format is the default."""
     kind = Choice("output format", formats)
     return typed_option(kind, "-o", "--output", default=formats[0], help=help)
 
@@ -407,7 +407,7 @@ output_option = output_in("table", "json")
 
 
 class Day(click.ParamType[date]):
-    """A date."""
+    """A click type that parses a date; `what` names the option in errors."""
 
     name = "YYYY-MM-DD"
 
@@ -415,7 +415,7 @@ class Day(click.ParamType[date]):
         self.what = what
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        """'2026-07-20' -> that day."""
+        """The date of a text like '2026-07-20'; raises `UsageError` for other text."""
         try:
             return value if isinstance(value, date) else date.fromisoformat(str(value))
         except ValueError:

@@ -1,4 +1,4 @@
-"""`advisor recommend`: the cheapest spec that meets a target."""
+"""`advisor recommend`: finds the cheapest spec that meets the target and limits."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: 
         text = "" if chosen is None else answer.written(export_to)
     else:
         text = answer.text(question.max_shown) + "\n" if output == "table" else answer.written(output)
-    # Whoever reads it may have gone (head): the exit code says all the same what was found.
+    # The reader (head) may have exited; the exit code must tell the result all the same.
     with suppress(BrokenPipeError):
         click.echo(text, nl=False)
     if chosen is None:
-        # The answer above tells what was looked at, and what would fit.
+        # The table printed above already says what was rejected and what would fit.
         is_told = export_to is None and output == "table" and answer.result.rejected
         raise NoOfferError(Message("no offer does what you ask") if is_told else answer.no_offer())
 
 
 def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | None) -> None:
-    """Refuses an option that another one makes meaningless; it is never ignored."""
+    """Raise `UsageError` for an option that another one makes meaningless, instead of ignoring it."""
     if export_to is not None:
         given = {
             "output": _is_given("output"),

@@ -1,4 +1,4 @@
-"""`advisor report`: sizing reports to pass on, differences between two of them, and `--send`."""
+"""`advisor report`: writes sizing reports, compares two of them, and sends them (`--send`)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ send_option = click.option(
 
 
 class Destination(NamedTuple):
-    """A file, or stdout, which `prints` what nobody else gets; and to whom it is sent."""
+    """Where a report goes: a file (`path`), stdout (if `prints`), and the `targets` it is sent to."""
 
     path: Path | None
     prints: bool
@@ -75,7 +75,7 @@ class Destination(NamedTuple):
 
     @classmethod
     def of(cls, out: str | None, send: Sequence[str]) -> Destination:
-        """Checked before the long work; `UsageError` for an output or target that cannot be used."""
+        """Check `--out` and `--send` before the long work; `UsageError` if one cannot be used."""
         path = None if out in (None, "-") else Path(str(out))
         targets: tuple[Target, ...] = ()
         if send:
@@ -87,7 +87,7 @@ class Destination(NamedTuple):
         return cls(path, path is None and not (targets and out is None), targets)
 
     def write(self, content: bytes) -> None:
-        """The whole file, or all of it to stdout."""
+        """Write the content to the file or to stdout, if it goes to either."""
         if self.path is not None:
             write_whole(self.path, content)
             tell(as_text(f"wrote {self.path}"))
@@ -96,7 +96,7 @@ class Destination(NamedTuple):
 
 
 def format_of_targets(send: Sequence[str]) -> str:
-    """The report's format by the end of the first file or key that is sent to; md without one."""
+    """The report's format by the suffix of the first file or S3 target that has a known one; else md."""
     for text in send:
         if text.startswith(("file:", "s3:")) and not text.endswith("/"):
             with suppress(UsageError):
@@ -105,7 +105,7 @@ def format_of_targets(send: Sequence[str]) -> str:
 
 
 def send_out(message: Letter, targets: Sequence[Target]) -> None:
-    """To every target; `DeliveryError` names those that did not take it."""
+    """Send a message to every target; raise `DeliveryError` with the errors of those that failed."""
     from advisor.runs.delivery.sending import deliver
 
     deliveries = [deliver(message, target, say=tell) for target in targets]
@@ -125,7 +125,7 @@ def _json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-# Of each format a file's end, its media type, and what writes it.
+# Format of a difference -> file suffix, media type and the function that writes it.
 _FORMATS: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]] = {
     "table": ("txt", "text/plain; charset=utf-8", difference_text),
     "md": ("md", "text/markdown; charset=utf-8", difference_markdown),
@@ -155,7 +155,7 @@ def diff(old: str, new: str, output: str, out: str | None, exit_code: bool, send
     try:
         document = _shown(old, new, output, out, send)
     except Exception as error:
-        if exit_code and getattr(error, "exit_code", 1) == DIFFERENT:  # which means changed
+        if exit_code and getattr(error, "exit_code", 1) == DIFFERENT:  # that code would mean "changed"
             error.exit_code = TROUBLE  # type: ignore[attr-defined]
         raise
     return DIFFERENT if exit_code and document["changed"] else 0
@@ -184,10 +184,10 @@ def _content(name: str) -> Input:
 
 
 class ReportGroup(SectionedCommand, click.Group):
-    """With the way out for a file that stands alone."""
+    """The group `report`, which also works without a subcommand and explains a file given as one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does."""
+        """Parse as click does, but show the help if there are no arguments."""
         if not args:
             raise click.exceptions.NoArgsIsHelpError(ctx)
         return super().parse_args(ctx, args)
@@ -195,7 +195,7 @@ class ReportGroup(SectionedCommand, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a hint for a file."""
+        """Find the subcommand as click does; the error for an unknown one says how to give a file."""
         if args[0] not in self.commands:
             raise UsageError(
                 "`report` has no command '{name}'",
@@ -290,19 +290,19 @@ def _is_given(ctx: click.Context, name: str) -> bool:
 
 
 def _alone(ctx: click.Context) -> None:
-    """What is said before a subcommand would be lost."""
+    """Raise `UsageError` for options before a subcommand, because they would be ignored."""
     if any(_is_given(ctx, name) for name in ctx.params):
         raise UsageError(f"`report {ctx.invoked_subcommand}` takes its options behind its name")
 
 
-# What no workload of a plan can say for itself, and what all of them share.
+# Fields that apply to all workloads of a plan, and that a single one may not set.
 _SHARED = ("live",)
-# What gives a run an end.
+# Fields that limit the length of a run.
 _ENDS = ("epochs", "samples", "tokens")
 
 
 class Ask(NamedTuple):
-    """A report's question: the fields given, the data behind the answers, and places to look."""
+    """What to report on: the given fields of a question, a plan or saved answers, and the data to use."""
 
     given: dict[str, Any]
     sources: Sources
@@ -313,7 +313,7 @@ class Ask(NamedTuple):
 
 
 def make_report(ask: Ask, to: Destination, name: str | None, language: str, send: Sequence[str]) -> None:
-    """Gather, render, write, send; nothing is written where anything is wrong."""
+    """Make, write and send a report. All checks come first: after an error, nothing is written."""
     kind = _format(to, name, send)
     document = _document(ask)
     content = kind.content(document, language)
@@ -340,7 +340,7 @@ def _format(to: Destination, name: str | None, send: Sequence[str]) -> ReportFor
 
 
 def plan_report(file: str) -> dict[str, Any]:
-    """The report on a plan's workloads as of today."""
+    """The JSON document of the report on a plan's workloads, as of today."""
     return _of_plan(Ask({}, Sources(), file, (), None, None), file)
 
 
@@ -366,7 +366,7 @@ def _document(ask: Ask) -> dict[str, Any]:
 
 
 def _asks(ask: Ask) -> bool:
-    """Whether the options ask a question, and do not only say how to report a plan or saved answers."""
+    """Whether options describe a workload, beyond those that also apply to a plan or saved answers."""
     shared = _SHARED if ask.plan_file or ask.saved else ()
     return any(field not in shared for field in ask.given)
 
@@ -381,13 +381,13 @@ def _of_plan(ask: Ask, file: str) -> dict[str, Any]:
 
 
 def planned_workloads(content: bytes, file: str, sources: Sources) -> tuple[Plan, list[ReportedWorkload]]:
-    """A plan with its workloads as questions; `UsageError` has the place of each mistake."""
+    """A plan, and its workloads as questions. Raises `UsageError`, which locates each mistake in the file."""
     faults, workloads = Faults(), list[ReportedWorkload]()
     plan = read_plan(content, file, faults)
     for entry in plan.entries:
         with faults.collected(entry.wrong):
             workloads.append(_planned(entry))
-    if faults.errors:  # and with them those that the catalogue alone can tell
+    if faults.errors:  # also report mistakes that only the catalogue shows
         check_workloads(load_context(sources), workloads, faults)
     return plan, workloads
 
@@ -442,7 +442,7 @@ def _of_saved(ask: Ask) -> dict[str, Any]:
         raise UsageError("a saved report stands alone", hint="`advisor report diff` compares two of them")
     if ask.title or ask.as_of:
         raise UsageError("a saved report keeps its title and its day", hint="leave out --title and --date")
-    # Sums of an earlier version added a month of what ends to what is kept.
+    # Recompute totals: an earlier version added runs that end to the monthly costs of those that do not.
     saved = with_sentences(reports[0])
     return saved | {"totals": totals(saved["workloads"])}
 
@@ -455,7 +455,7 @@ def _report(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:
 
 
 def _options_of(ask: Ask, day: date) -> list[str]:
-    """The options that ask for the same report, but for its output."""
+    """The command-line options that would make the same report again, without those on its output."""
     options = [] if ask.plan_file is None else ["--plan", ask.plan_file]
     options += [word for file in ask.saved for word in ("--from", file)]
     options += [] if ask.title is None else ["--title", ask.title]
@@ -472,7 +472,7 @@ def _read(file: str) -> Input:
 
 @contextmanager
 def _counting(length: int) -> Iterator[Callable[[int], None]]:
-    """Yields a callback for the number of finished workloads; on a terminal it moves a progress bar."""
+    """Yield a function that takes the number of finished workloads; on a terminal it shows progress."""
     if length < 2 or not is_terminal(sys.stderr):
         yield lambda _done: None
         return

@@ -1,4 +1,4 @@
-"""`advisor schedule`: commands that run by themselves, at times of a cron line."""
+"""`advisor schedule`: runs commands automatically at the times of a cron line."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 
 def checked_reporting(question: ScheduleRequest) -> Reporting | None:
-    """None where no report is asked for; `UsageError` for a plan that `report` would refuse, and
-    targets that cannot be. Files are named from the folder in which the schedule is added."""
+    """The report settings of a new schedule; None if it has no report. Raises `UsageError` for a plan that
+    `report` would refuse and for invalid targets. File targets are relative to the current folder."""
     if question.report is None:
         if question.send:
             raise UsageError("--send needs --report PLAN: what is to be reported on", field="send")
@@ -72,7 +72,7 @@ def _check_plan(plan: str) -> None:
 
 
 def _whole_path(word: str) -> str:
-    """A file from this folder, told so that the daemon's own folder does not matter."""
+    """A target with its file path made absolute, because the daemon runs in another folder."""
     kind, _, path = word.partition(":")
     if kind != "file" or path.startswith("/"):
         return word
@@ -92,12 +92,12 @@ def report_run(number: int, failed: str) -> None:
         kept = book.numbered(run.schedule) if run and run.schedule is not None else None
     if run is None or kept is None:
         raise UsageError(f"there is no run {number}")
-    os.chdir(kept.folder)  # in which the plan and its files are named
+    os.chdir(kept.folder)  # paths of the plan and in it are relative to this
     report = report_after(kept, plan_report, tell, failed)
     click.echo(json.dumps(report))
 
 
-# The schedule decides these itself.
+# Options that the schedule sets itself -> the text of the error.
 _OURS = {
     "output": "leave -o out: the schedule reads the command's JSON, and `schedule show` tells it",
     "fresh_since": "leave --fresh-since out: the schedule sets it to each run's due time",
@@ -106,8 +106,8 @@ _OURS = {
 
 
 def checked_command(words: Sequence[str]) -> schedules.Checked:
-    """The command that is asked for; `UsageError`, or click's own, for what the command would
-    refuse, and for commands that are not to be scheduled."""
+    """The command of a new schedule, after its options were parsed. Raises `UsageError` or a click error if
+    they are invalid or the command cannot be scheduled."""
     if words and PurePath(words[0]).name == "advisor":
         words = words[1:]
     kind = schedules.kind_of(words)
@@ -243,8 +243,8 @@ schedule.add_command(report_run)
 
 
 class _Stopping:
-    """The first signal ends the daemon after what it does now; the next one at once. Its runs have
-    sessions of their own, and the database knows them: at once, they go on."""
+    """A signal handler: the first signal ends the daemon after its current step, the next one at once. Then
+    its runs continue, because they have their own sessions and are recorded in the database."""
 
     def __init__(self) -> None:
         self.event = threading.Event()
@@ -267,7 +267,7 @@ _NOBODY = "No daemon runs: start one with `advisor schedule run`."
 
 
 def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
-    """The new schedule, its first due time, and whether a daemon will run it."""
+    """The text of `schedule add`: the schedule, its first due time, and whether a daemon will run it."""
     who = f"The daemon on {leader.host} (process {leader.pid}) runs it." if leader else _NOBODY
     command = f"  command     advisor {shlex.join(kept.command)}"
     first = f"Added '{kept.name}': first {_local(due, kept.timezone)}, then by '{kept.cron}'."
@@ -275,7 +275,7 @@ def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
 
 
 def list_text(statuses: Sequence[schedules.Status], leader: Leader | None) -> str:
-    """A line for each schedule, and who leads."""
+    """The text of `schedule list`: a line for each schedule, and which daemon runs them."""
     if not statuses:
         return "No schedules yet; see `advisor schedule add --help`."
     lines = table(_COLUMNS, [_row(status) for status in statuses])
@@ -291,7 +291,7 @@ def list_text(statuses: Sequence[schedules.Status], leader: Leader | None) -> st
 
 
 def schedule_text(status: schedules.Status, runs: Sequence[Run]) -> str:
-    """A schedule and its runs, the latest first, with what followed each."""
+    """The text of `schedule show`: the schedule, then its runs and their reports, latest first."""
     schedule = status.schedule
     lines = [
         f"{schedule.name}: '{schedule.cron}' in {schedule.timezone}, next {_next(status)}",
@@ -310,7 +310,7 @@ def schedule_text(status: schedules.Status, runs: Sequence[Run]) -> str:
 
 
 def _reporting_lines(reporting: Reporting | None) -> list[str]:
-    """Nothing of a target that may be a secret."""
+    """A line on where reports are sent, without any secrets in the targets; empty if there are none."""
     if reporting is None:
         return []
     from advisor.runs.delivery.targets import target_label
@@ -369,7 +369,7 @@ _MOST_TRIALS = 5
 
 
 def report_words(report: Mapping[str, Any]) -> str:
-    """The one thing that a list should say: rates that drifted; empty where none did."""
+    """How many rates drifted beyond their interval, for the list; empty if none did."""
     drift = report.get("drift") or {}
     beyond = drift.get("beyond_interval", 0)
     if not beyond:
@@ -379,7 +379,7 @@ def report_words(report: Mapping[str, Any]) -> str:
 
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:
-    """All of it, a line each."""
+    """Lines on the model that was kept, on drift, and on the sizing report after a run."""
     lines = []
     if fit := report.get("fit"):
         name = fit.get("new_model") if fit["kept"] == "new" else fit.get("last_model")

@@ -1,4 +1,4 @@
-"""`advisor serve`, `keys` and `mcp`: answers over HTTP, who may ask, and tools for agents."""
+"""`advisor serve`, `keys` and `mcp`: answers over HTTP, API keys for them, and tools for agents."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def mcp() -> None:
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
-    """Exits at once: a thread waits for standard input, and nothing is left to give back."""
+    """Exit at once: a thread blocks on standard input, and nothing needs cleaning up."""
     os._exit(128 + number)
 
 
@@ -177,7 +177,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def request_rate(text: str | float) -> float:
-    """'50/s' or '50' -> 50.0 requests a second; 0 is no limit."""
+    """Parse '50/s' or '50' as 50.0 requests per second; 0 means no limit."""
     match = _RATE.fullmatch(str(text).strip())
     number = float(match["number"]) if match else math.nan
     if not math.isfinite(number):
@@ -186,7 +186,7 @@ def request_rate(text: str | float) -> float:
 
 
 def body_bytes(text: str | int) -> int:
-    """'1MiB' -> 1048576 bytes."""
+    """Parse a size such as '1MiB' as bytes (1048576); `UsageError` above 1 GiB."""
     size = parse_memory_mib(str(text))
     if size > _MOST_BODY_MIB:
         raise UsageError(
@@ -196,7 +196,7 @@ def body_bytes(text: str | int) -> int:
 
 
 def allowed_data(text: str) -> tuple[str, str]:
-    """A name and the data set that it stands for; `UsageError` for what is not there, or no data set."""
+    """Parse NAME=PATH of `--allow-data`; `UsageError` if PATH is neither a data set nor an address."""
     from advisor.sweeps.datasets.opening import profile_folder
     from advisor.sweeps.datasets.remote import is_address
 
@@ -204,12 +204,12 @@ def allowed_data(text: str) -> tuple[str, str]:
     if is_address(path):
         return name, path
     folder = Path(path).absolute()
-    profile_folder(folder)  # refuses what holds no samples
+    profile_folder(folder)  # raises if the folder holds no samples
     return name, str(folder)
 
 
 def allowed_code(text: str) -> tuple[str, str]:
-    """A name and the network's file that it stands for; `UsageError` for what is not there."""
+    """Parse NAME=FILE.py:BUILD of `--allow-code`; `UsageError` if there is no such file."""
     name, reference = _named(text, "allow_code", "mynet=/nets/mynet.py:build")
     file = Path(own_file(reference)[0]).absolute()
     if not is_own_code(reference) or not file.is_file():
@@ -231,7 +231,7 @@ def _named(text: str, field: str, example: str) -> tuple[str, str]:
 
 
 class _Allowed(Parsed):
-    """What clients may name; given again for each."""
+    """A repeatable option that allows clients to use a data set or network by a name."""
 
     repeats = True
 

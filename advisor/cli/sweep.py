@@ -1,4 +1,4 @@
-"""`advisor sweep`: plan, run, list; `status`, `stop` and `log` have a file of their own."""
+"""`advisor sweep`: the commands `plan`, `run` and `list`. The others are in `sweep_status`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from advisor.sweeps.measurement_store import MeasurementStore
     from advisor.sweeps.run.runner import Progress
 
-# Said where nobody has named one.
+# Printed if the advisor chose the executor.
 _EXECUTORS = {
     "process": "one trial at a time, each in a process: with one GPU or none, Ray brings nothing",
     "ray": "trials run side by side, placed by Ray",
@@ -44,7 +44,7 @@ _EXECUTORS = {
 
 
 class GridCommand(SectionedCommand):
-    """What people say of a grid is not what they say of a question."""
+    """A command on a grid of trials; its short help lists other options than that of a question."""
 
     usual = (
         *("preset", "networks", "tasks", "vcpus", "memory", "disks", "accelerator", "batch_sizes", "data"),
@@ -65,7 +65,7 @@ def sweep() -> None:
 
 for _command in (status, stop, log):
     sweep.add_command(_command)
-with suppress(ModuleNotFoundError):  # part of a checkout, not of the wheel
+with suppress(ModuleNotFoundError):  # only a checkout has it, not the wheel
     from advisor.infra.build.search.command import simulate
 
     sweep.add_command(simulate)
@@ -115,10 +115,10 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
 
 
 class _FreshSince(FieldType):
-    """EventBridge Scheduler tells a container the time in its environment."""
+    """The time of `--fresh-since`, which EventBridge Scheduler passes to a container by a variable."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The moment."""
+        """The parsed time; the hint of its `UsageError` names both places where it may be set."""
         try:
             return super().convert(value, param, ctx)
         except UsageError as error:
@@ -173,7 +173,7 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
 def _followed(
     question: SweepRun, watching: Watching, kept: sweep_view.Kept, database: str
 ) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
-    """The trials of a sweep whose data exist now, and its progress, watched meanwhile."""
+    """Prepare a sweep's data; yield its trials and a function that takes progress, shows and publishes it."""
     where = "" if question.ray_address else HERE
     with watched(watching, usd_per_hour=host_usd_per_hour(question), where=where) as watch:
         if watch.address:
@@ -209,7 +209,7 @@ def list_(question: SweepGrid, output: str) -> None:
 
 
 def _most_left(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
-    """The most that is left: trials, minutes and dollars (None: no price is known)."""
+    """Upper bounds of the remaining trials, minutes and USD (None if the machine has no known price)."""
     done = len(status.done)
     each = status.spent_seconds / done if done else usual_seconds(*sweep.trials)
     open_trials = len(sweep.trials) - len({item.trial.trial_id for item in status.done})
@@ -260,7 +260,7 @@ def _plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
 
 
 def _doubt_text(sweep: AdaptiveSweep, status: SweepStatus) -> str:
-    """'the surface is known to 4.2 %'."""
+    """How well the answer is known, such as 'the surface is known to 4.2 %'."""
     if status.doubt is None:
         return "nothing is known yet"
     percent = f"{100 * status.doubt:.1f} %"
@@ -270,7 +270,7 @@ def _doubt_text(sweep: AdaptiveSweep, status: SweepStatus) -> str:
 
 
 def _plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str) -> None:
-    """Show the trials that come next after what is stored."""
+    """Print the trials that an adaptive sweep would measure next, given the stored measurements."""
     from advisor.store.measurements import open_store
     from advisor.sweeps.run.runner import current_rows
 
@@ -291,8 +291,8 @@ def _run_adaptively(
     on_progress: Callable[[Progress], None],
     since: datetime | None,
 ) -> tuple[AdaptiveSweep, SweepStatus, Set[str]]:
-    """Measure what tells most; after each batch tell on stderr how well the answer is known. Returns the
-    sweep that has stopped, where it stands, and the trials that were done before."""
+    """Measure the most informative trials in batches; after each, print on stderr how well the answer is
+    known. Returns the sweep, its final status, and the ids of trials that had been measured before."""
     sweep = adaptive_from(trials, question)
     before = {name for name, summary in store.summaries().items() if not is_stale(summary.started_at, since)}
 
@@ -307,7 +307,7 @@ def _run_adaptively(
 def _print_adaptive(
     sweep: AdaptiveSweep, status: SweepStatus, before: Set[str], store: MeasurementStore, output: str
 ) -> None:
-    """Prints the measurements and the certainty of the answer; raises where trials failed now."""
+    """Print the measurements and how well the answer is known; raise `MeasuringError` if trials failed."""
     from advisor.sweeps.run.runner import Outcome
 
     done = list({item.trial.trial_id: item.trial for item in status.done}.values())
@@ -321,5 +321,5 @@ def _print_adaptive(
     outcome = Outcome()
     for name in new:
         outcome.count(rows[name].status, rows[name].reason)
-    # A sweep that plans itself goes on past failures: it never measures them again.
+    # An adaptive sweep never measures failed trials again.
     sweep_view.raise_failures(outcome, "describe those trials to `sweep run` without --adaptive, with")

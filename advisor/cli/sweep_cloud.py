@@ -1,4 +1,4 @@
-"""Sweeps on AWS: their options, their runs, what they print."""
+"""Runs `advisor sweep run --on aws`, and prints its plans and results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ENDED = {
 
 
 def plan_lines(plan: Mapping[str, Any]) -> list[str]:
-    """The offers in their order, the checks, the most that it costs, and what is missing."""
+    """The text of a plan: the offers in order of preference, the highest cost, and the checks."""
     offers = plan["offers"]
     lines = [f"Run {plan['sweep_id']}, by {plan['owner']}: {shlex.join(plan['command'])}", ""]
     if offers:
@@ -74,7 +74,7 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
 
 
 def run_lines(run: Mapping[str, Any]) -> list[str]:
-    """The end of a run, its cost, and the resources that are gone."""
+    """The text of a run: how it ended, its cost, and how many resources were removed."""
     instances = format_counted(run["instances"], "instance")
     came = "what it measured is in its database, if anything."
     if run["measured_now"] is not None:
@@ -91,7 +91,7 @@ def run_lines(run: Mapping[str, Any]) -> list[str]:
 
 
 def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
-    """Each type in a paragraph, and what all of them cost."""
+    """The text of runs on several instance types: a paragraph for each, then the total cost."""
     lines: list[str] = []
     for entry in fleet["sweeps"]:
         lines_of_run = run_lines(entry["run"]) if entry["run"] else [entry["error"]]
@@ -100,7 +100,7 @@ def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
 
 
 def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
-    """Plan, and unless it is a dry run launch, measure and end; returns the exit code."""
+    """Plan a sweep on AWS and, unless it is a dry run, launch, measure and end it; return the exit code."""
     from advisor.runs.cloud.fleet import launches, plan_fleet
 
     options, aws = launches(question, since), Aws()
@@ -111,7 +111,7 @@ def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
 
 
 def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
-    """Prints the planned launches; the exit code says whether they are possible."""
+    """Print the planned launches; return exit code 0 if they are possible, else 1."""
     document = plan_document(plans[0]) if len(plans) == 1 else fleet_plan_document(plans)
     several = document.get("plans")
     lines = (
@@ -123,7 +123,7 @@ def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
 
 @contextmanager
 def ended_on_aws(what: str) -> Iterator[None]:
-    """Ctrl-C ends what was launched, and says so."""
+    """Run the block; on Ctrl-C, end what it launched on AWS and say so. `what` names it in the message."""
     with leaving_cleanly(
         lambda: f"{what} was ended on AWS; what came back is kept",
         abandoned="what was launched ends itself when its time is over; `advisor cloud status` tells",

@@ -1,4 +1,4 @@
-"""`advisor sweep status`, `stop` and `log`."""
+"""The commands `advisor sweep status`, `stop` and `log`."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest l
 def snapshot_lines(
     snapshot: Snapshot, trouble: str = "", planned: Mapping[int, int] = MappingProxyType({})
 ) -> list[str]:
-    """Lines with the number of trials by their end; those that run; until when. `planned` is the number of
-    trials of each sweep of this machine, by its process."""
+    """The text of `sweep status`: trials counted by result, running trials, and the expected end. `planned`
+    is the number of trials of each sweep on this machine, by process id."""
     lines = [format_counted(snapshot.total, "trial")]
     lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in counts_of(snapshot).items()]
     if snapshot.running:
@@ -90,12 +90,12 @@ def _end_lines(snapshot: Snapshot) -> list[str]:
 
 
 _PATIENCE_SECONDS = 2.0
-_QUIET_LOOKS = 2  # between two trials of a driver nothing runs for a moment
+_QUIET_LOOKS = 2  # nothing runs for a moment between two trials, so one idle look proves nothing
 Show = Callable[["Snapshot", str], None]
 
 
 def _seconds(text: str) -> float:
-    """'2s' -> 2.0; a bare number is seconds too."""
+    """Parse '2s' or '2' as 2.0 seconds; `UsageError` above an hour."""
     seconds = parse_positive(text.strip().removesuffix("s"), "--every")
     if seconds > 3600:
         raise UsageError(f"--every takes at most an hour (3600s), not '{text}'", field="every")
@@ -123,7 +123,7 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
         drivers = drivers_here(store.identity)
     print_damaged(stored)
     planned: dict[int, int] = {}
-    if question.is_empty and output == "table":  # by the log of this machine
+    if question.is_empty and output == "table":  # from this machine's log
         began = (line for line in log_lines(sweep_log_path()) if line.get("event") == "sweep_began")
         planned = {line["pid"]: line["trials"] for line in began if line.get("pid") in drivers}
     print_answer(output, snapshot_document(snapshot), lambda: snapshot_lines(snapshot, planned=planned))
@@ -131,7 +131,7 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
 
 
 def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
-    """Look until nothing is left; a database that goes away is waited for once it was seen."""
+    """Show the state until no trial is left. After the first read, a failing database is waited for."""
     from advisor.store.measurements import SqlStore
 
     snapshot: Snapshot | None = None
@@ -147,7 +147,7 @@ def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
                     raise
                 trouble = without_secrets(str(error))
             show(snapshot, trouble)
-            # Of a described sweep all is measured; of an undescribed one nothing runs.
+            # A sweep given by options is over when all is measured, the whole store when nothing runs.
             over = snapshot.is_idle if trial_ids is None else snapshot.is_over
             quiet = quiet + 1 if over and not trouble else 0
             if quiet >= _QUIET_LOOKS:
@@ -157,7 +157,7 @@ def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
 
 @contextmanager
 def _shown(output: str) -> Iterator[Show]:
-    """A block redrawn on a terminal; elsewhere a block a change, or a line of JSON a look."""
+    """Yield a function that shows a state: redrawn on a terminal, else printed on a change, or JSON lines."""
     if output == "json":
         yield lambda snapshot, trouble: click.echo(json.dumps(snapshot_document(snapshot, trouble)))
     elif is_terminal(sys.stdout):

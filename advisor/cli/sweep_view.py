@@ -1,4 +1,4 @@
-"""Trials and their progress, as tables and lines."""
+"""Shows trials and their progress as tables and lines."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measurement]]:
-    """The rows that can be read, all or those that are wanted. Those that cannot are named on
-    stderr, and the command ends with exit code 1 once it has answered from the others."""
+    """Yield the stored measurements, all or the `wanted` ones. Unreadable rows are named on stderr, and
+    `DataError` (exit code 1) is raised after the block has answered from the others."""
     from advisor.store.measurements import all_of, open_store
 
     with closing(open_store(reading=True)) as store:
@@ -43,13 +43,13 @@ def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measu
 
 
 def print_damaged(stored: Stored) -> None:
-    """A line on stderr for each row that cannot be read."""
+    """Print a line on stderr for each row that cannot be read."""
     for row in stored.damaged:
         tell(row.reason)
 
 
 def fail_if_damaged(stored: Stored) -> None:
-    """`DataError` behind the answer, when it lacks rows."""
+    """Raise `DataError` if rows could not be read. Call it after the answer was printed."""
     if stored.damaged:
         raise DataError(
             f"{format_counted(len(stored.damaged), 'row')} of the database cannot be read",
@@ -58,13 +58,13 @@ def fail_if_damaged(stored: Stored) -> None:
 
 
 _BAR = 24
-_WORTH_A_WORD = 0.01  # of a rate's time
+_WORTH_A_WORD = 0.01  # least share of a trial's time in stalls that is shown
 _SHOWN_RUNNING = 8
 _NAME_COLUMNS = 62
 
 
 def view_lines(status: SweepProgress) -> list[str]:
-    """'sweep', 'ended', 'time', 'cost' and 'runs', each with what it is."""
+    """Lines on a running sweep, labelled 'sweep', 'ended', 'time', 'cost' and 'runs'."""
     if not status.total:
         return [f"sweep  starting, {format_duration(status.elapsed_seconds)}"]
     done = status.total - status.left
@@ -98,7 +98,7 @@ _RIGHT = (4, 5, 6)
 
 
 def raise_failures(outcome: Outcome, again: str = "run the same command with") -> None:
-    """`MeasuringError` where trials failed; `again` says how `--retry-failed` measures them."""
+    """Raise `MeasuringError` if trials failed; `again` completes its hint on how to measure them again."""
     if outcome.failed:
         raise MeasuringError(
             f"{outcome.failed} of {outcome.measured} trials failed, the first one: {outcome.first_failure}",
@@ -109,7 +109,7 @@ def raise_failures(outcome: Outcome, again: str = "run the same command with") -
 def print_trials(
     output: str, schema: str, trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown], **facts: Any
 ) -> None:
-    """The trials with their state and rate, waiting where no row is; `facts` stand in JSON."""
+    """Print trials with state and rate; those without a row are waiting. `facts` are added to the JSON."""
     documents = trial_documents(trials, rows)
     if output == "json":
         print_json({"schema": schema, **facts, "trials": documents})
@@ -126,7 +126,7 @@ def print_trials(
 def trial_table(
     trials: Sequence[Trial], further: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> list[str]:
-    """A line a trial, with further columns by their headings."""
+    """A table with a line for each trial; `further` has more columns by heading."""
     cells = [(*_cells(trial), *more) for trial, *more in zip(trials, *further.values(), strict=True)]
     right = (*_RIGHT, len(_COLUMNS) + len(further) - 1) if further else _RIGHT
     return table((*_COLUMNS, *further), cells, right=right)
@@ -134,7 +134,7 @@ def trial_table(
 
 def _cells(trial: Trial) -> tuple[str, ...]:
     workload, resources = trial.workload, trial.resources
-    read_rate = resources.disk.read_mib_per_second  # None: it is not limited
+    read_rate = resources.disk.read_mib_per_second  # None: no limit
     return (
         trial.trial_id[:8],
         workload.network,
@@ -153,7 +153,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 @contextmanager
 def dataset_progress(doing: str = "making", unit: str = "images") -> Iterator[Callable[[int, int], None]]:
-    """Progress of making or reading a data set: a bar on a terminal, else a line now and then."""
+    """Yield a function that shows progress on a data set: a bar on a terminal, else a line every 5 s."""
     label, bars, last = f"{doing} the data set", list[Any](), 0.0
 
     def progress(made: int, total: int) -> None:
@@ -173,7 +173,7 @@ def dataset_progress(doing: str = "making", unit: str = "images") -> Iterator[Ca
 
 @contextmanager
 def trial_progress(tally: Tally) -> Iterator[Callable[[Progress], None]]:
-    """Shows where the sweep of that tally stands: live on a terminal, else a line a trial."""
+    """Yield a function that shows a sweep's progress: redrawn on a terminal, else a line for each trial."""
     if not is_terminal(sys.stderr):
         yield lambda progress: _tell_line(progress, tally)
         return
@@ -187,14 +187,14 @@ def trial_progress(tally: Tally) -> Iterator[Callable[[Progress], None]]:
 
 
 class Kept:
-    """The results of an interrupted sweep, in words; an adaptive one has no count of trials."""
+    """Describes what is kept of an interrupted sweep; `last` is the latest progress."""
 
     def __init__(self, *, adaptive: bool = False) -> None:
         self._adaptive = adaptive
         self.last: Progress | None = None
 
     def words(self) -> str:
-        """The stored results, and the command that goes on."""
+        """A sentence on the stored results and how to continue; without a count for an adaptive sweep."""
         if self._adaptive:
             return "interrupted; what was measured is stored; the same command goes on"
         if self.last is None:
@@ -207,13 +207,13 @@ class Kept:
 
 
 def result_line(progress: Progress, measurement: Measurement) -> str:
-    """'[3/24] googlenet inference on cpu, 1 vCPU, ...: 123 samples/s'."""
+    """A line such as '[3/24] googlenet inference on cpu, 1 vCPU, ...: 123 samples/s'."""
     rate, head = measurement.throughput_samples_per_second, f"[{progress.done}/{progress.total}]"
     result = f"{measurement.status.value.replace('_', ' ')} ({measurement.reason})"
     if measurement.status is Status.OK and rate:
         share = measurement.stall_share or 0.0
         stalls = f", {100 * share:.0f} % of the time in stalls" if share >= _WORTH_A_WORD else ""
-        cold = first_minute_rate(measurement)  # where a run was long enough to have another one
+        cold = first_minute_rate(measurement)  # None for runs that are too short
         begun = "" if cold is None else f" ({format_rate(cold)} in the first minute)"
         result = f"{format_rate(rate)} samples/s{begun}{stalls}"
     return f"{head} {trial_name(measurement.trial)}: {result}"

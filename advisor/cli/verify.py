@@ -1,4 +1,4 @@
-"""`advisor verify`: one trial of whether a machine reaches a target; `--top N` tries the best types."""
+"""`advisor verify`: measures whether an instance reaches a target; `--top N` tries the N best types."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from advisor.runs.endpoint.verifying import ServingTrial
     from advisor.runs.verification.cloud import TopChoice, TriedCandidate
 
-# Boot, torch with CUDA or an engine, data or weights, some minutes of measuring.
+# For booting, installing torch or an engine, fetching data or weights, and some minutes of measuring.
 _HOURS = 1.0
 _TELL_EVERY_SECONDS = 10.0
 
@@ -148,7 +148,7 @@ def _generation(
 
 
 def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None:
-    """Refuses options of trials of networks, and both an endpoint and an instance for one."""
+    """Refuse options that only apply to networks. Exactly one of an endpoint and `--on aws` is needed."""
     if how.on == AWS and question.endpoint:
         raise wrong(
             "endpoint",
@@ -171,7 +171,7 @@ def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None
 
 def _refuse_unmeasurable(request: NetworkQuestion) -> None:
     if not can_be_run(request.network):
-        network_info(request.network)  # which says what can
+        network_info(request.network)  # raises, and names what can be run
     if not request.can_be_measured:
         raise UsageError(
             "a trial runs eager PyTorch as it is by itself, in fp32, amp or bf16, on the network's own input",
@@ -221,7 +221,7 @@ def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
 
 
 def _rented(how: VerificationRun, options: CloudOptions, aws: Aws, output: str) -> tuple[CloudPlan, CloudRun]:
-    """Launch, measure and end; a dry run is the end of the command."""
+    """Launch, measure and end an instance. A dry run prints the plan and exits the command."""
     from advisor.runs.cloud.sweep import run_cloud
 
     plan = plan_cloud(options, aws)
@@ -230,7 +230,7 @@ def _rented(how: VerificationRun, options: CloudOptions, aws: Aws, output: str) 
     tell(f"verifying {options.instance}; costs ${plan.most_usd:.2f} at most")
     with ended_on_aws(f"the verification on {options.instance}"):
         run = run_cloud(plan, aws, tell)
-    for line in run_lines(run_document(run))[1:]:  # the verdict tells how it went
+    for line in run_lines(run_document(run))[1:]:  # the first line, on its end, is left to the verdict
         tell(line)
     return plan, run
 
@@ -252,7 +252,7 @@ def _verified_here(request: NetworkQuestion, how: VerificationRun, context: Cont
 
 @contextmanager
 def _progress(what: str) -> Iterator[None]:
-    """Says on stderr what runs, and from time to time for how long."""
+    """Print on stderr what is being measured, and every 10 s for how long."""
     over = threading.Event()
 
     def keep_telling() -> None:
@@ -283,7 +283,7 @@ def verified_choice(
     context: Context,
     output: str,
 ) -> TopChoice:
-    """Plan, launch, measure, end and print; a dry run is the end of the command."""
+    """Measure the `top` best candidates on AWS and print the choice. A dry run only prints the plans."""
     from advisor.runs.verification.cloud import best_candidates, plan_top, verify_top
 
     day, aws = today(), Aws()
@@ -302,7 +302,7 @@ def verified_choice(
 
 
 def leave(choice: TopChoice) -> None:
-    """By the exit code: 0 it is settled what to take, 3 that none reaches the target, 1 neither."""
+    """Set the exit code by raising: `MeasuringError` (1) if undecided, `NoOfferError` (3) if all missed."""
     if not choice.settled:
         raise MeasuringError("undecided", hint="give it more --minutes, or a larger --budget")
     if choice.chosen is None:
@@ -310,7 +310,7 @@ def leave(choice: TopChoice) -> None:
 
 
 def choice_document(choice: TopChoice) -> dict[str, Any]:
-    """The JSON document of a choice: render/schemas/verified-choice.schema.json."""
+    """The JSON document of a choice (render/schemas/verified-choice.schema.json)."""
     return {
         "schema": SCHEMA,
         "request": question_document(choice.request),
@@ -331,7 +331,7 @@ def choice_document(choice: TopChoice) -> dict[str, Any]:
 
 
 def choice_lines(choice: TopChoice) -> str:
-    """The choice first, then each candidate, cheapest first."""
+    """The text of a choice: the verdict, then the candidates, cheapest first, and the total cost."""
     return "\n".join(
         [
             _first_line(choice),
