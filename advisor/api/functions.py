@@ -37,7 +37,7 @@ class Objective:
         self._fields = dict(fields)
 
     def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
-        """The figures of one configuration, described at `objective`."""
+        """The figures of one configuration, as `objective` lists them."""
         target = _target({**self._fields, **config})
         try:
             answer = self.answer(config)

@@ -109,7 +109,7 @@ def network(
     """Save a network of your own; return a name that every question accepts as `model`.
 
     `module_or_function` is a `torch.nn.Module`, or a function without arguments that returns one. `example`
-    is an input batch, or a tuple (inputs, targets); larger batches repeat its first row. Without it, batches
+    is an input batch, or a tuple (inputs, targets); each batch repeats its first row. Without it, batches
     are noise of shape 3 x 224 x 224. `loss(outputs, targets)` defaults to cross entropy over classes, `name`
     to the name of the class.
 

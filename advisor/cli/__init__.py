@@ -1,4 +1,4 @@
-"""The commands of `advisor`. They create thousands of records but few reference cycles: collect rarely.
+"""The commands of `advisor`. They create many records but few cycles, so garbage is collected rarely.
 
 This is set before other imports, which would otherwise trigger about a hundred collections."""
 

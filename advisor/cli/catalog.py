@@ -320,7 +320,7 @@ def disks(disk: str | None, cloud: str | None, region: str | None, output: str) 
 
 
 def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str]:
-    """The clouds whose disks are shown: `cloud`, else the first that has the disk's type, else all."""
+    """The clouds whose disks are shown: `cloud` if given, else the first with the disk's type, or all."""
     name = (disk or "").partition(":")[0].strip().lower()
     if name in (OWN_DISK, LOCAL):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""`advisor cloud`: the AWS resources of sweeps, and how to remove them."""
+"""`advisor cloud`: lists and removes AWS resources of sweeps; prints policies, templates and logs."""
 
 from __future__ import annotations
 

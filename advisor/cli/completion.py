@@ -12,7 +12,7 @@ from advisor.cli.questions import FieldType
 from advisor.errors import UsageError
 from advisor.questions.fields import Choice
 
-# Fish finds its file by itself. Bash and zsh need a line in their rc file; zsh runs compinit in it first.
+# Fish finds its file by itself. Bash and zsh need a line in their rc file; zsh's first runs compinit.
 _FILES = {
     "bash": "~/.local/share/instance-sizing-advisor/completion.bash",
     "zsh": "~/.local/share/instance-sizing-advisor/completion.zsh",

@@ -1,4 +1,4 @@
-"""`advisor fit`: updates the predictor by stored measurements."""
+"""`advisor fit`: updates the predictor with stored measurements."""
 
 from __future__ import annotations
 

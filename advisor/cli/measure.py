@@ -106,7 +106,7 @@ def measure(
     show, ended = _screen, None
     if served.is_served:
         _refuse_options_of_networks(question.task, question.data, None)
-        # The requests are saved next to the anchor, or in the current folder if that is not a regular file.
+        # Requests are saved next to the anchor, or in the current folder if the anchor is no regular file.
         requests = file.with_name(f"{file.stem}.requests.jsonl")
         requests = requests if file.is_file() or not file.exists() else Path(requests.name)
         document, ended = _served(served, question, command, requests)

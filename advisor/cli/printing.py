@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import click
 
-_PER_SECOND = 1  # redraws a second: few, as each takes CPU time from the measurement
+_PER_SECOND = 1  # redraws per second; drawing takes CPU time from what is measured
 
 
 def is_terminal(stream: IO[str] | None) -> bool:

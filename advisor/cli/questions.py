@@ -134,7 +134,7 @@ class FieldOption(click.Option):
 
 
 def known_names(field: str) -> Iterable[str]:
-    """All known networks and language models, instance types, GPUs or clouds; for other fields, nothing."""
+    """All names that shells complete for a field: networks, instance types, GPUs or clouds; else nothing."""
     if field == "model":
         from advisor.models.language.configs import bundled_language_models
         from advisor.models.performance.networks import bundled_networks

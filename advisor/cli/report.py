@@ -313,7 +313,7 @@ class Ask(NamedTuple):
 
 
 def make_report(ask: Ask, to: Destination, name: str | None, language: str, send: Sequence[str]) -> None:
-    """Make, write and send a report. All checks come first: after an error, nothing is written."""
+    """Make a report, then write it and send it; if making it fails, nothing is written."""
     kind = _format(to, name, send)
     document = _document(ask)
     content = kind.content(document, language)

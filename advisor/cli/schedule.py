@@ -310,7 +310,7 @@ def schedule_text(status: schedules.Status, runs: Sequence[Run]) -> str:
 
 
 def _reporting_lines(reporting: Reporting | None) -> list[str]:
-    """A line on where reports are sent, without any secrets in the targets; empty if there are none."""
+    """A line on where reports are sent, without any secrets in the targets; empty without reports."""
     if reporting is None:
         return []
     from advisor.runs.delivery.targets import target_label

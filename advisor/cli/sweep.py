@@ -44,7 +44,7 @@ _EXECUTORS = {
 
 
 class GridCommand(SectionedCommand):
-    """A command on a grid of trials; its short help lists other options than that of a question."""
+    """A command on a grid of trials; its short help lists the options that are most used for grids."""
 
     usual = (
         *("preset", "networks", "tasks", "vcpus", "memory", "disks", "accelerator", "batch_sizes", "data"),
@@ -115,7 +115,7 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
 
 
 class _FreshSince(FieldType):
-    """The time of `--fresh-since`, which EventBridge Scheduler passes to a container by a variable."""
+    """A click type for `--fresh-since`, which EventBridge Scheduler passes in an environment variable."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The parsed time; the hint of its `UsageError` names both places where it may be set."""

@@ -131,7 +131,7 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
 
 
 def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
-    """Show the state until no trial is left. After the first read, a failing database is waited for."""
+    """Show the state repeatedly until the sweep is over. After the first read, wait out database errors."""
     from advisor.store.measurements import SqlStore
 
     snapshot: Snapshot | None = None

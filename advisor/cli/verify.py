@@ -230,7 +230,7 @@ def _rented(how: VerificationRun, options: CloudOptions, aws: Aws, output: str) 
     tell(f"verifying {options.instance}; costs ${plan.most_usd:.2f} at most")
     with ended_on_aws(f"the verification on {options.instance}"):
         run = run_cloud(plan, aws, tell)
-    for line in run_lines(run_document(run))[1:]:  # the first line, on its end, is left to the verdict
+    for line in run_lines(run_document(run))[1:]:  # no first line: the verdict says how it ended
         tell(line)
     return plan, run
 
