@@ -5,9 +5,9 @@
     answer = advisor.recommend(task="training", model="resnet50", target_throughput=500)
     answer.recommendation.instance_type, answer.to_dict(), answer.to_frame()
 
-The functions take the fields of the command line's questions by the same names, in the same units and with
-the same defaults; `advisor.api` has them, and `docs/how-to/python.md` lists them. A name is imported when it
-is used: importing this package imports nothing else.
+The functions take the options of the command line as arguments, by the same names, in the same units and with
+the same defaults. They are in `advisor.api`, and `docs/how-to/python.md` lists them. Public names are loaded
+on first use, so importing this package imports nothing else.
 """
 
 _HOMES = {
@@ -50,7 +50,7 @@ __all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported now (PEP 562)."""
+    """The object with a public name, imported on first use (PEP 562)."""
     if name not in _HOME_OF:
         raise AttributeError(f"module 'advisor' has no attribute '{name}'")
     from importlib import import_module
@@ -61,5 +61,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """With the names that were not used yet."""
+    """The names of this module, including public names that are not imported yet."""
     return sorted({*globals(), *_HOME_OF})

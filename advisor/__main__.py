@@ -1,4 +1,4 @@
-"""`python -m advisor` is `advisor`."""
+"""Runs the command line: `python -m advisor` does the same as `advisor`."""
 
 from advisor.cli.main import main
 

@@ -1,4 +1,4 @@
-"""Tools for agents over the Model Context Protocol: a question each, its document cut to what they read."""
+"""Tools for agents over the Model Context Protocol: each answers one kind of question, in short form."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _FULL = {
     "default": False,
     "description": "The whole document, as `-o json` prints it: 10 to 60 kB.",
 }
-# What an agent reads at once: a whole list of networks has 1 MB.
+# The default length of lists for agents; the whole list of networks has 1 MB.
 _LISTED = 20
-# How many of each list an agent sees. The document has them best first; where a price comes from
-# stands beside the price.
+# The most items of each list that an agent gets; lists are sorted best first. Sources are left out
+# because each price names its source.
 _MOST = {
     "alternatives": 3,
     "rejected": 3,
@@ -65,11 +65,11 @@ _OF_EXPLANATIONS = (
 
 
 def trimmed(document: Mapping[str, Any], most_results: int | None = None) -> dict[str, Any]:
-    """The document with at most `most_results` alternatives (3 where nobody said), floats to six digits, and
-    below the first level without what is null or empty. `left_out` counts what lists lost, by their path."""
+    """The document with shorter lists (`most_results` alternatives, or 3 for None), floats of six digits, and
+    no null or empty values below the top level. `left_out` maps a list's path to the number of items cut."""
     most = _MOST if most_results is None else _MOST | {"alternatives": most_results}
     left_out: dict[str, int] = {}
-    read = {name: value for name, value in document.items() if name != "messages"}  # sentences once more
+    read = {name: value for name, value in document.items() if name != "messages"}  # repeat other fields
     short = {name: _short(value, name, most, left_out) for name, value in read.items()}
     return short | {LEFT_OUT: left_out} if left_out else short
 
@@ -89,8 +89,8 @@ def _short(value: Any, path: str, most: Mapping[str, int], left_out: dict[str, i
 
 
 class Tool(NamedTuple):
-    """A question under the `name` that agents call, and its whole document. `usual` are defaults
-    for agents; `hidden` are fields that make no sense for them."""
+    """A tool: the `name` that agents call, the `kind` of its question, and the function that answers with the
+    whole document. `usual` are agents' defaults; `hidden` are fields of the question that they cannot set."""
 
     name: str
     title: str
@@ -102,7 +102,7 @@ class Tool(NamedTuple):
     is_slow: bool = False
 
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of its arguments: the question's fields, and `full`."""
+        """The JSON Schema of the tool's arguments: the fields of the question, and `full`."""
         schema = merged_schema_of(self.kind, without=self.hidden)
         fields: dict[str, Any] = schema["properties"]
         for name, value in self.usual.items():
@@ -110,7 +110,7 @@ class Tool(NamedTuple):
         return schema | {"properties": fields | {FULL: _FULL}}
 
     def answer(self, context: Context, arguments: Mapping[str, Any]) -> Document:
-        """The document, trimmed unless `full` is true. `UsageError` names the field."""
+        """The answer's document, trimmed unless `full` is true. Raises `UsageError` for a wrong argument."""
         values = {**self.usual, **arguments}
         full = values.pop(FULL, None)
         for name in self.hidden:
@@ -216,7 +216,7 @@ _EVERY = (
 TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in _EVERY}
 
 
-# A tool and its arguments -> its document.
+# A function that answers a tool's call: it takes the tool and its arguments, and returns the document.
 Answering = Callable[[Tool, Mapping[str, Any]], Awaitable[Document]]
 _LOG = logging.getLogger("advisor.agents")
 _INSTRUCTIONS = (
@@ -226,16 +226,16 @@ _INSTRUCTIONS = (
     "what matters; `left_out` counts what is missing, and `full: true` gets all of it. An error "
     "names the `field` that is wrong and a `hint`."
 )
-# Nothing here changes anything, and nothing but this machine is asked.
+# All tools only read, and use nothing outside this machine.
 _READS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 
 
 def tool_server(version: str, answer: Answering, shown: Callable[[Document], Document] = dict) -> Server[Any]:
-    """A server whose tools are answered by `answer`, documents and errors as `shown` has them.
+    """An MCP server whose tools call `answer`. `shown` transforms all documents before they are sent.
 
-    An `AdvisorError` becomes a result that is an error, with `field` and `hint`: the agent can mend
+    An `AdvisorError` becomes an error result with `field` and `hint`, so that the agent can correct
     its call."""
 
     async def listed(_context: object, _page: PaginatedRequestParams | None) -> ListToolsResult:
@@ -276,11 +276,11 @@ def tool_server(version: str, answer: Answering, shown: Callable[[Document], Doc
 
 
 async def serve_stdio(version: str) -> None:
-    """Answer whoever started this process, until it closes standard input."""
+    """Serve the tools over standard input and output until the client closes standard input."""
     loaded: list[Context] = []
 
     def answered(tool: Tool, arguments: Mapping[str, Any]) -> Document:
-        if not loaded:  # with the first question: a client lists tools before that
+        if not loaded:  # loaded with the first call, so that listing tools is quick
             loaded.append(load_context())
         return tool.answer(loaded[0], arguments)
 
@@ -293,7 +293,7 @@ async def serve_stdio(version: str) -> None:
 
 
 def error_document(error: AdvisorError) -> dict[str, Any]:
-    """An error, with the field and the way out; fields have the names that tools use."""
+    """The document of an error: its message, field, hint and suggestions, as far as it has them."""
     document = {
         "error": render(error.message, str, str),
         "field": error.field,
@@ -304,7 +304,7 @@ def error_document(error: AdvisorError) -> dict[str, Any]:
 
 
 def _result(document: Document, *, is_error: bool = False) -> CallToolResult:
-    """The result as data, and as JSON text for clients that read text alone."""
+    """The tool result with the document as data, and as JSON text for clients that read only text."""
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     return CallToolResult(
         content=[TextContent(text=text)], structured_content=dict(document), is_error=is_error

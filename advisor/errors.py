@@ -1,16 +1,16 @@
-"""One error tree; what the caller does with each is said here.
+"""The product's errors, and the exit code of the command line for each.
 
-AdvisorError                exit 1: told in one line, never as a traceback
-|-- UsageError, UsageErrors exit 2: cannot be asked like this (the message names the way out)
-|-- NoOfferError            exit 3: nothing meets the target (tells the nearest, what to relax)
-|-- NoIntervalError         exit 4: no calibrated interval exists for what is asked
-|-- StalePriceError         exit 5: only prices answer that are too old for --strict
+AdvisorError                exit 1: printed in one line, never as a traceback
+|-- UsageError, UsageErrors exit 2: the request is wrong (the message says how to correct it)
+|-- NoOfferError            exit 3: nothing meets the target (names the nearest, and what to relax)
+|-- NoIntervalError         exit 4: no calibrated interval exists for the question
+|-- StalePriceError         exit 5: every price that answers is too old for --strict
 |-- DataError               exit 1: a bundle, model or database is missing, corrupt or too new
-|-- MeasuringError          exit 1: this machine cannot measure what is asked
-|-- LiveError               exit 1: a cloud could not be asked; everything offline still works
-|-- DeliveryError           exit 1: a report was made, and did not arrive where it was sent
-|-- CloudError              exit 1: nothing could be launched, or something could not be ended
-`-- Stopped                 exit 130 (Ctrl-C), 143 (SIGTERM) or 129 (SIGHUP): what is kept
+|-- MeasuringError          exit 1: this machine cannot make the measurement
+|-- LiveError               exit 1: a cloud cannot be reached; everything offline still works
+|-- DeliveryError           exit 1: a report was written but could not be delivered
+|-- CloudError              exit 1: something could not be launched, or could not be ended
+`-- Stopped                 exit 130 (Ctrl-C), 143 (SIGTERM) or 129 (SIGHUP): says what is kept
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from contextlib import contextmanager
 from advisor.messages import Message, Spell, Translate, option_name, render
 
 MOST_NAMES = 12
-# A process that started a command of ours names a file here: the command's error, as JSON.
+# An environment variable: the file to which a command writes its error as JSON, for its parent process.
 ERROR_VARIABLE = "ADVISOR_ERROR_FILE"
-# The code of a `UsageError` that says no more than that one machine cannot do what is asked.
+# The code of a `UsageError` that only means that one machine cannot do this; others may.
 CANNOT_RUN = "cannot_run"
-# Of one about a network whose forward pass fails where nothing is computed.
+# The code for a network whose forward pass fails on tensors without data.
 CANNOT_FOLLOW = "cannot_follow"
 
 
 class AdvisorError(Exception):
-    """Anything the product itself refuses or cannot do; the message is for the user.
+    """Anything that the product refuses or cannot do, with a message for the user.
 
-    `hint` is what the user can do next, `field` the option or field that is wrong (as
-    `max_latency_ms`), `code` what programs tell it by. `parameters` fill in the text, as those of
-    a `Message` do: `UsageError("{model!r} has no input of {pixels}", model=.., pixels=..)`. Without
-    parameters the text is taken as it is. `str(error)` is the message and its hint in English.
-    `suggestions` are values that the field could have had.
+    `hint` is what the user can do next, `field` the option or field that is wrong (such as
+    `max_latency_ms`), and `code` identifies the error for programs. `parameters` fill in the text as in
+    a `Message`: `UsageError("{model!r} has no input of {pixels}", model=.., pixels=..)`. Without
+    parameters the text is used unchanged. `str(error)` is the message and its hint in English.
+    `suggestions` are valid values of the field that are similar to the wrong one.
     """
 
     exit_code = 1
@@ -73,13 +73,13 @@ class AdvisorError(Exception):
 
 
 class UsageError(AdvisorError):
-    """The request is wrong: an unknown name, an impossible number, a senseless mix."""
+    """The request is wrong: an unknown name, an impossible number, or options that do not fit together."""
 
     exit_code = 2
 
 
 class UsageErrors(UsageError):
-    """Several mistakes of one file or question: `errors`, each told in a line of its own."""
+    """Several mistakes in one file or question; each of `errors` is printed on a separate line."""
 
     def __init__(self, errors: Sequence[UsageError]) -> None:
         first = errors[0]
@@ -88,14 +88,14 @@ class UsageErrors(UsageError):
 
 
 class Faults:
-    """Collects usage errors, so that whoever made several mistakes reads of all at once."""
+    """Collects usage errors, so that a user sees all mistakes at once."""
 
     def __init__(self) -> None:
         self.errors: list[UsageError] = []
 
     @contextmanager
     def collected(self, placed: Callable[[UsageError], UsageError] | None = None) -> Iterator[None]:
-        """Keeps the usage errors of the block, each once and with its place, and goes on behind it."""
+        """A context that collects usage errors instead of raising them; `placed` may add their location."""
         try:
             yield
         except UsageError as error:
@@ -105,31 +105,31 @@ class Faults:
             self.errors += [each for each in errors if render(each.message, str) not in told]
 
     def tell(self) -> None:
-        """Raises what was collected, if anything was."""
+        """Raise the collected errors, if there are any."""
         if self.errors:
             raise UsageErrors(self.errors) if len(self.errors) > 1 else self.errors[0]
 
 
 class NoOfferError(AdvisorError):
-    """No offer meets the target; the message tells the nearest and what to relax."""
+    """No offer meets the target; the message names the nearest one and what to relax."""
 
     exit_code = 3
 
 
 class NoIntervalError(AdvisorError):
-    """No calibrated interval exists for what is asked, and extrapolation was not allowed."""
+    """No calibrated interval exists for the question, and extrapolation was not allowed."""
 
     exit_code = 4
 
 
 class StalePriceError(AdvisorError):
-    """Only instances answer whose price is older than --strict allows."""
+    """Every instance that answers the question has a price older than --strict allows."""
 
     exit_code = 5
 
 
 class DataError(AdvisorError):
-    """A file or table of the product's own cannot be read; the message names it."""
+    """A file or table of the product cannot be read or written; the message names it."""
 
 
 class MeasuringError(AdvisorError):
@@ -137,19 +137,19 @@ class MeasuringError(AdvisorError):
 
 
 class LiveError(AdvisorError):
-    """A cloud cannot be reached, or refuses; the message says what to do, or to ask without it."""
+    """A cloud cannot be reached or refuses; the message says what to do, or how to do without it."""
 
 
 class CloudError(AdvisorError):
-    """A refused launch, or one that may not have ended; says what mends it and what is left."""
+    """A launch was refused or may not have ended; the message says what to do and what may still run."""
 
 
 class DeliveryError(AdvisorError):
-    """A target did not take what was sent; the message names it, without anything secret."""
+    """A recipient did not accept what was sent; the message names the recipient, without secrets."""
 
 
 class Stopped(AdvisorError):
-    """A user or the system ended it before its end; everything taken was given back."""
+    """The user or the system ended the work early; all its resources were released."""
 
     def __init__(self, message: Message | str, *, exit_code: int = 130) -> None:
         super().__init__(message)
@@ -157,13 +157,13 @@ class Stopped(AdvisorError):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: takes the same way out as Ctrl-C, with an exit code of its own."""
+    """SIGTERM or SIGHUP arrived; handled like Ctrl-C, but with a different exit code."""
 
 
 def one_line(text: str) -> str:
-    """The words of a message in one line, with nothing in it that steers a terminal.
+    """The text on one line, with unprintable characters replaced by '?'.
 
-    Names and reasons out of somebody's file may hold escape sequences.
+    Names and reasons from files may contain escape sequences that would control the terminal.
     """
     line = " ".join(text.split())
     return "".join(letter if letter.isprintable() else "?" for letter in line)
@@ -173,14 +173,14 @@ def one_line(text: str) -> str:
 def system_errors(
     kind: type[AdvisorError], what: str, *, hint: str | None = None, field: str | None = None
 ) -> Iterator[None]:
-    """An `OSError` of the block as an error of ours: what could not be done, and the system's reason."""
+    """A context that turns an `OSError` into a `kind` whose message is `what` and the system's reason."""
     try:
         yield
     except OSError as error:
         raise kind(f"{what} ({error.strerror or error})", hint=hint, field=field) from error
 
 
-# Names of (kind, name) that people use for what has other names here.
+# The names here for (kind, name) pairs that people use for the same thing.
 _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
     **dict.fromkeys((("task", name) for name in ("serving", "serve", "chat", "llm")), ("generation",)),
     **dict.fromkeys(
@@ -195,8 +195,8 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
 def unknown_name(
     kind: str, name: str, known: Iterable[str], *, listed_by: str = "", field: str | None = None
 ) -> UsageError:
-    """A `UsageError` whose hint has near names, else the command that lists them, else some names."""
-    import difflib  # only the mistyped wait for it
+    """A `UsageError` whose hint has similar names, else the command `listed_by`, else some known names."""
+    import difflib  # imported here, since only typing errors need it
 
     names = {known_name.casefold(): known_name for known_name in sorted(known)}
     close = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)

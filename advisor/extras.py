@@ -1,4 +1,4 @@
-"""The command that installs an extra, from where this advisor came and into this Python."""
+"""The command that installs an extra for this Python, from the source of the installed advisor."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _EXTRA = re.compile(r"(?:;|and)\s*extra\s*==\s*[\"']([\w-]+)[\"']")
 
 
 def install_command(*extras: str) -> str:
-    """The words of a shell that bring `extras`: "/venv/bin/python -m pip install -e '/src[zoo]'".
+    """The shell command that installs `extras`: "/venv/bin/python -m pip install -e '/src[zoo]'".
 
-    What is no checkout comes from where pip found it (`direct_url.json`, PEP 610). The advisor is
-    on no index, so where nobody knows, or the wheel has gone, it is the packages by their names.
+    Its source is the checkout, or else where pip found the advisor (`direct_url.json`, PEP 610). If that
+    is unknown or gone, it installs the extras' requirements by name, as the advisor is on no index.
     """
     has_pip = any(metadata.distributions(name="pip"))  # find_spec("pip") breaks the import of setuptools
     pip = [sys.executable, "-m", "pip", "install"]
@@ -37,13 +37,13 @@ def install_command(*extras: str) -> str:
 
 
 def install_hint(*extras: str) -> Message:
-    """The way out where `extras` are missing; the command ends it, as it is copied."""
+    """A hint to install the missing `extras`; the command comes last, so that it is easy to copy."""
     return Message("install it: {command}", command=install_command(*extras))
 
 
 def core_and(extras: Collection[str]) -> list[str]:
-    """The requirements of the installed advisor, and of those extras: 'PyYAML>=6', .. Raises
-    `PackageNotFoundError` where it is not installed."""
+    """The requirements of the installed advisor and of `extras`, such as 'PyYAML>=6'. Raises
+    `PackageNotFoundError` if the advisor is not installed as a package."""
     return [text for text in metadata.requires(PACKAGE) or () if _extra(text) in (None, *extras)]
 
 
@@ -61,7 +61,7 @@ def _from_origin(brackets: str, extras: Collection[str]) -> list[str]:
 
 
 def _origin() -> tuple[str, str]:
-    """The address that pip installed it from, and 'git+' before that; '' for a package from an index."""
+    """The URL from which pip installed the advisor ('' for an index), and its prefix, as 'git+' or ''."""
     origin = json.loads(metadata.distribution(PACKAGE).read_text("direct_url.json") or "{}")
     vcs = origin.get("vcs_info", {}).get("vcs")
     return origin.get("url", ""), f"{vcs}+" if vcs else ""

@@ -1,10 +1,9 @@
-"""A user's own files: where they lie, written whole or not at all, and cells of CSV files.
+"""The user's files: their folders, writing a file completely or not at all, and safe CSV cells.
 
-People open those in spreadsheets, which take some texts for formulas: a name out of somebody's file that
-reads `=HYPERLINK(..)` would run when the export is opened. Such a cell gets an apostrophe in front, which
-spreadsheets take for "this is text". Which texts: OWASP, "CSV Injection" (= + - @, tab, carriage return, and
-the full-width forms that some languages' spreadsheets take for the same). Numbers stay what they are,
-negative ones too.
+Spreadsheets interpret some texts in CSV files as formulas: a name such as `=HYPERLINK(..)` from somebody's
+file would run when a user opens the export. Such a cell gets a leading apostrophe, which marks it as text.
+The list of such texts is from OWASP, "CSV Injection": = + - @, tab, carriage return, and the full-width forms
+that spreadsheets in some languages treat alike. Numbers stay unchanged, negative ones too.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ APPLICATION = "instance-sizing-advisor"
 
 
 def user_folder() -> Path:
-    """The user's data directory; it need not exist yet."""
+    """The user's data folder for the advisor; it need not exist yet."""
     base = _linux_base("XDG_DATA_HOME", ".local/share")
     if base:
         return base / APPLICATION
@@ -33,7 +32,7 @@ def user_folder() -> Path:
 
 
 def _cache_folder() -> Path:
-    """The user's folder for what can be made again; a worker has no platformdirs."""
+    """The user's cache folder, for files that can be made again. Workers call it and lack platformdirs."""
     base = _linux_base("XDG_CACHE_HOME", ".cache")
     if base:
         return base / APPLICATION
@@ -43,7 +42,7 @@ def _cache_folder() -> Path:
 
 
 def _linux_base(variable: str, usual: str) -> Path | None:
-    """The folder as platformdirs finds it on Linux; importing that would take 4 ms of every answer."""
+    """The base folder on Linux, by the rules of platformdirs (whose import takes 4 ms); None elsewhere."""
     if sys.platform != "linux":
         return None
     named, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
@@ -52,30 +51,30 @@ def _linux_base(variable: str, usual: str) -> Path | None:
 
 
 def state_folder() -> Path:
-    """The user's folder for what programs note about themselves (logs); need not exist yet."""
+    """The user's folder for logs and other state; it need not exist yet."""
     from platformdirs import user_state_path
 
     return user_state_path(APPLICATION)
 
 
 def datasets_folder() -> Path:
-    """The folder of made data sets, in the user's cache."""
+    """The folder of generated data sets, in the user's cache."""
     return _cache_folder() / "datasets"
 
 
 def manifests_folder() -> Path:
-    """The folder of manifests: the files of each data set."""
+    """The folder of manifests, which list the files of each data set."""
     return _cache_folder() / "manifests"
 
 
 def data_cache_folder() -> Path:
-    """The folder of copies of remote data sets on this machine; `ADVISOR_DATA_CACHE` names it."""
+    """The folder for local copies of remote data sets; `ADVISOR_DATA_CACHE` may set it."""
     named = os.environ.get("ADVISOR_DATA_CACHE", "")
     return Path(named) if named else _cache_folder() / "fetched"
 
 
 def sweep_log_path() -> Path:
-    """The log of sweeps, unless another place is named."""
+    """The default path of the log of sweeps."""
     return state_folder() / "sweeps.jsonl"
 
 
@@ -90,17 +89,17 @@ def own_fingerprint_path() -> Path:
 
 
 _STARTERS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
-# Blanks and invisible characters before it do not make it a text for every program.
+# Blanks and invisible characters that some programs skip before a formula.
 _UNSEEN = "[\\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*"
 _STEERS = "\t\r\n"
 _FORMULA = re.compile(f"{_UNSEEN}[{_STARTERS}]")
-# Where ';' or a tab separates cells (Excel in half of Europe), a formula may begin behind one.
+# A formula may also begin after ';' or a tab, which separate cells in Excel in half of Europe.
 _INNER = re.compile(f"([;\t\r\n])(?={_UNSEEN}[{_STARTERS}])")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 
 def harmless(value: Any) -> Any:
-    """The value as a cell that no spreadsheet computes; what is no text is returned as it is."""
+    """The value as a cell that no spreadsheet interprets as a formula; only texts are ever changed."""
     if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value
     text = _INNER.sub(r"\1'", value)
@@ -109,13 +108,13 @@ def harmless(value: Any) -> Any:
 
 
 def csv_of(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Flat records as CSV, below the columns' names; see `csv_lines`."""
+    """Flat records as CSV with a header line; otherwise like `csv_lines`."""
     return csv_lines([dict(zip(columns, columns, strict=True))], columns) + csv_lines(rows, columns)
 
 
 def csv_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Flat records as lines of CSV; null is an empty cell, other columns are left out."""
-    import csv  # most answers are no tables
+    """The given columns of flat records as lines of CSV, without a header; None is an empty cell."""
+    import csv  # imported here, since most answers need no CSV
     import io
 
     buffer = io.StringIO()
@@ -124,12 +123,12 @@ def csv_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     return buffer.getvalue()
 
 
-# Of a name, for the part beside it: names have up to 255 bytes, and a character up to four.
+# Characters of a file's name in the temporary name: a name has at most 255 bytes, a character up to four.
 _SHORT = 40
 
 
 def require_writable(path: Path) -> None:
-    """`UsageError` where `write_whole` would fail, before the long work that makes the content."""
+    """Raise `UsageError` if `write_whole` would fail; to be called before the content is computed."""
     import tempfile
 
     target = path.resolve()
@@ -141,7 +140,7 @@ def require_writable(path: Path) -> None:
         if target.exists() and not target.is_file():
             return
         if not target.exists():
-            target.touch()  # its own name may be what cannot be
+            target.touch()  # the name itself may be invalid
             target.unlink()
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name[:_SHORT]):
             pass
@@ -155,10 +154,10 @@ def _not_written(text: str, path: Path, hint: str, reason: object = "") -> Usage
 
 
 def write_whole(path: Path, text: str | bytes) -> None:
-    """Write the file whole or leave the old one; `DataError` when it cannot be written.
+    """Replace the file atomically, or leave it unchanged and raise `DataError`.
 
-    A link keeps pointing: what it points to is replaced. What is no regular file (a pipe,
-    /dev/null) is written into, never replaced.
+    If the path is a link, the file that it points to is replaced. Anything but a regular file (a pipe,
+    /dev/null) is written to, never replaced.
     """
     target, content = path.resolve(), text.encode() if isinstance(text, str) else text
     try:
@@ -176,7 +175,7 @@ def write_whole(path: Path, text: str | bytes) -> None:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    import tempfile  # most commands write nothing
+    import tempfile  # imported here, since most commands write no file
 
     descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=target.name[:_SHORT], suffix=".part")
     try:

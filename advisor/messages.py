@@ -1,10 +1,10 @@
-"""Messages: texts with parameters, before they are rendered to a language.
+"""Messages: texts with parameters that are translated only when they are printed.
 
-A message is an English text with named parameters, as gettext and Fluent have them:
+A message is an English text with named parameters, as in gettext and Fluent:
 `Message("needs {needed:mib} of RAM, has {available:mib}", needed=2048.0, available=1024.0)`.
-`str(message)` is English; `message.render(translate)` looks its text up in another language at the
-edge (`advisor.render.i18n`). Numbers stay numbers until they are printed: a format of `FORMATS`
-names their unit. No code reads, splits or matches the text; what programs decide by is `code`.
+`str(message)` is English; `message.render(translate)` gives another language, by the catalogues of
+`advisor.render.i18n`. Numbers stay numbers until they are printed; a format from `FORMATS` names
+their unit. Code must not read, split or match the text; it decides by `code`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from advisor import units
 
 Translate = Callable[[str], str]
-# How a reader knows a field: `--max-latency-ms` on a command line, `max_latency_ms` over HTTP.
+# Maps a field to the name that users know: `--max-latency-ms` on a command line, `max_latency_ms` over HTTP.
 Spell = Callable[[str], str]
 
-# The units that a text may name after a parameter; any other format is Python's own.
+# The formats that a text may give after a parameter, as in {needed:mib}, besides those of Python.
 FORMATS: Mapping[str, Callable[[Any], str]] = {
     "mib": units.format_mib,
     "usd": units.format_usd,
@@ -33,20 +33,20 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
 
 
 class FieldName(str):
-    """The name of a field of a question, as `max_latency_ms`, among the parameters of a message."""
+    """A parameter of a message that names a field of a question, such as `max_latency_ms`."""
 
     __slots__ = ()
 
 
 def option_name(field: str) -> str:
-    """'max_latency_ms' -> '--max-latency-ms'."""
+    """The command-line option of a field: 'max_latency_ms' -> '--max-latency-ms'."""
     return "--" + field.replace("_", "-")
 
 
 class Message:
-    """A text with its parameters and, where programs tell it from others, its code.
+    """A text with its parameters and, if programs need to recognise it, a code.
 
-    A parameter may be a number, a name, a `Message` or a sequence of them, which is joined by commas.
+    A parameter may be a number, a name, a `Message`, or a sequence of these, which is joined by commas.
     """
 
     __slots__ = ("code", "parameters", "text")
@@ -69,7 +69,7 @@ class Message:
         return hash((self.text, self.code))
 
     def render(self, translate: Translate, spell: Spell = option_name) -> str:
-        """The message in the language of `translate`; `spell` names its fields."""
+        """The message in the language of `translate`; `spell` gives the names of fields."""
         text = translate(self.text)
         if not self.parameters:
             return text
@@ -81,12 +81,12 @@ class Message:
         return "".join(written)
 
 
-# Between the items of a list.
+# The separator between the items of a list.
 COMMA = Message(", ")
 
 
 def render(said: Message | str, translate: Translate, spell: Spell = option_name) -> str:
-    """A message, or a text without parameters, in the language of `translate`."""
+    """A message, or a plain text, in the language of `translate`; `spell` gives the names of fields."""
     return said.render(translate, spell) if isinstance(said, Message) else translate(said)
 
 
@@ -96,16 +96,16 @@ def _parts(message: Message) -> tuple[str, str, Mapping[str, object]]:
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> tuple[tuple[str, str | None, str], ...]:
-    """Literal text, and the parameter that follows it with its format: an answer has dozens of
-    messages, and Python's own formatter parses each anew."""
+    """The parts of a text: literal text, the name of the parameter after it (or None), and its format.
+    They are cached because an answer has dozens of messages, and `str.format` parses a text every time."""
     return tuple((literal, name, form or "") for literal, name, form, _ in Formatter().parse(text))
 
 
 def _written(value: Any, form: str, translate: Translate, spell: Spell) -> str:
-    """A parameter: numbers by the unit that the format names, messages in their language."""
+    """A parameter as text: numbers in the given format, messages translated, sequences joined."""
     if isinstance(value, Message):
         return value.render(translate, spell)
-    if isinstance(value, str):  # a text is already written, whatever its form
+    if isinstance(value, str):  # a text ignores the format
         return spell(value) if isinstance(value, FieldName) else value
     if isinstance(value, (list, tuple)):
         return translate(COMMA.text).join(_written(item, form, translate, spell) for item in value)

@@ -1,4 +1,4 @@
-"""Names specs and places in texts: with their cloud where a question covers several."""
+"""Texts that name specs, places, networks and settings; with the cloud if a question covers several."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from advisor.messages import FieldName, Message
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 
-# By the code of a reason: so many types, and what stood against them.
+# For each reason code, the text that counts the instance types rejected for it.
 _COUNTED = {
     "too_slow": Message("{count:,} too slow"),
     "latency": Message("{count:,} over the latency limit"),
@@ -40,7 +40,7 @@ _OTHER = Message("{count:,} {reason}")
 
 
 def counted_reasons(counts: Mapping[str, int]) -> Message:
-    """'1,317 too slow, 7 with missing facts': how many types each reason took out."""
+    """How many instance types each reason rejected: '1,317 too slow, 7 with missing facts'."""
     counted = (
         Message(_COUNTED.get(reason, _OTHER).text, count=count, reason=reason.replace("_", " "))
         for reason, count in counts.items()
@@ -49,24 +49,24 @@ def counted_reasons(counts: Mapping[str, int]) -> Message:
 
 
 _EVERY_CLOUD = "any"
-# Frames of sound are 10 ms apart and have so many bands; waves have 16,000 values a second.
+# Audio is input as frames of so many frequency bands, 10 ms apart, or as samples at 16 kHz.
 _BANDS, _FRAMES_PER_SECOND, _WAVES_PER_SECOND = (80, 128, 161), 100, 16_000
-# A latent has so many channels, and stands for so many pixels to a side.
+# The channels of a latent image, and the pixels per latent value along each side.
 _LATENT_CHANNELS, _LATENT_PIXELS = (4, 16), 8
 
 
 def covers_clouds(request: SpecQuestion) -> bool:
-    """Whether a question is about more than one cloud."""
+    """Whether a question covers more than one cloud."""
     return request.cloud == _EVERY_CLOUD
 
 
 def setting_text(precision: str, memory_format: str) -> str:
-    """'bf16, channels_last': the arithmetic and, where it is not PyTorch's own, the layout of images."""
+    """The precision and, unless it is PyTorch's default, the memory format: 'bf16, channels_last'."""
     return str(precision) + ("" if memory_format == MemoryFormat.CONTIGUOUS else f", {memory_format}")
 
 
 def asked_of(request: NetworkQuestion) -> Message:
-    """'yolov8s inference, fp32, images of 640 x 640 pixels (yolov8: taken as yolov8s)': what is asked."""
+    """What a question is about: 'yolov8s inference, fp32, images of 640 x 640 pixels (..)'."""
     size, names = sample_size(request), other_names(request)
     parts: list[Message | str] = [
         Message("{network} {task}", network=request.network, task=Message(str(request.task)))
@@ -79,7 +79,7 @@ def asked_of(request: NetworkQuestion) -> Message:
 
 
 def other_names(request: NetworkQuestion) -> list[Message]:
-    """The name that the network's was resolved to, and the network it is not; empty where a name says it."""
+    """Notes on what the user's name was taken as, and on a namesake that is not meant; [] if it is clear."""
     name, model, namesake = request.network, request.model_asked, request.namesake
     taken = [Message("{name}: taken as {network}", name=model, network=name)] if model else []
     if not namesake:
@@ -97,7 +97,7 @@ def _not_it(name: str, other: str) -> Message:
 
 
 def sample_size(request: NetworkQuestion) -> Message | None:
-    """'images of 640 x 640 pixels', 'sequences of 128 tokens'; None where nobody told."""
+    """The size of one sample: 'images of 640 x 640 pixels', 'sequences of 128 tokens'; None if unknown."""
     text = request.sample_input
     if not text:
         return None
@@ -122,7 +122,7 @@ def sample_size(request: NetworkQuestion) -> Message | None:
 
 
 def others_text(request: NetworkQuestion, count: int) -> Message | None:
-    """How many further specs answer beyond those shown; None where there may be more."""
+    """A note on how many other specs answer, where `count` is how many do; None if there may be more."""
     if count == 0 or count >= request.max_results:
         return None
     if request.target_throughput is None:
@@ -135,12 +135,12 @@ def others_text(request: NetworkQuestion, count: int) -> Message | None:
 
 
 def place_name(offer: Offer, request: SpecQuestion) -> str:
-    """'us-central1', or 'gcp us-central1' where the question covers more than one cloud."""
+    """The region as 'us-central1', or 'gcp us-central1' if the question covers several clouds."""
     return f"{offer.instance.cloud} {offer.region}" if covers_clouds(request) else offer.region
 
 
 def spec_name(spec: Spec, request: SpecQuestion) -> Message | str:
-    """'g2-standard-4', or 'g2-standard-4 of gcp' where the question covers more than one cloud."""
+    """The spec as 'g2-standard-4', or 'g2-standard-4 of gcp' if the question covers several clouds."""
     if not covers_clouds(request):
         return spec.name
     return Message("{name} of {cloud}", name=spec.name, cloud=spec.offer.instance.cloud)

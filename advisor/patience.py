@@ -1,19 +1,19 @@
-"""Tells long work whether whoever asked still waits, so that it can stop early."""
+"""Lets long computations check whether their client still waits, so that they can stop early."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
 
-# A service knows that its client has left, or has waited as long as anybody may.
+# The service sets this; it returns False after its client has left or has waited too long.
 STILL_WANTED: ContextVar[Callable[[], bool]] = ContextVar("still_wanted", default=lambda: True)
 
 
 class SpentError(Exception):
-    """No more is looked at: enough was, or nobody waits."""
+    """The computation stops early: its time is spent, or its client no longer waits."""
 
 
 def require_wanted() -> None:
-    """`SpentError` where nobody waits any more."""
+    """Raise `SpentError` if the client no longer waits."""
     if not STILL_WANTED.get()():
         raise SpentError

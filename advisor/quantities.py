@@ -1,6 +1,6 @@
-"""The only place where a user's quantities are parsed; `advisor.units` prints them.
+"""Parses all quantities that users write; `advisor.units` prints them.
 
-Memory is binary throughout: `GB` from a user means GiB, as clouds and tools print it.
+Sizes are binary: a user's `GB` means GiB (2**30 bytes), as clouds and tools use it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MIB_PER_UNIT |= {"tib": 1024.0**2, "tb": 1024.0**2, "t": 1024.0**2}
 _QUANTITY = re.compile(r"\s*([0-9.,_]+)\s*([a-zA-Z]+)\s*")
 _GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 _POWERS = {"k": 3, "thousand": 3, "m": 6, "million": 6, "b": 9, "bn": 9, "billion": 9}
-# Thousands where a point divides them; no program ends a number in such zeros.
+# A number such as '5.000', where the point may separate thousands; no program prints such zeros.
 _POINTED = re.compile(r"[1-9][0-9]{0,2}\.[0-9]{2}0")
 
 
 def parse_memory_mib(text: str) -> float:
-    """'2GiB' -> 2048.0. A bare number has no unit and is refused."""
+    """The MiB of a size: '2GiB' -> 2048.0. Raises `UsageError` for any other text and for a missing unit."""
     match = _QUANTITY.fullmatch(text)
     unit = match.group(2).lower() if match else ""
     if not match or unit not in _MIB_PER_UNIT:
@@ -38,7 +38,7 @@ def parse_memory_mib(text: str) -> float:
 
 
 def parse_rate_mib_per_second(text: str) -> float:
-    """'50MiB/s' -> 50.0."""
+    """The MiB/s of a rate: '50MiB/s' -> 50.0. Raises `UsageError` for any other text."""
     amount, slash, per = text.strip().partition("/")
     if not slash or per.strip().lower() not in ("s", "sec", "second"):
         raise UsageError("'{text}' is not a rate", text=text, hint="write it like 50MiB/s or 1GiB/s")
@@ -46,7 +46,7 @@ def parse_rate_mib_per_second(text: str) -> float:
 
 
 def parse_range(text: str, parse: Callable[[str], float]) -> Range:
-    """'4..16', '4..', '..16', or '8' for 8 alone; `parse` reads an end."""
+    """The range in '4..16', '4..', '..16', or '8' (only 8); `parse` reads each end. `UsageError` if empty."""
     first, dots, last = (part.strip() for part in text.partition(".."))
     if not (first or last):
         raise UsageError("'{text}' is no range", text=text, hint="write it like 4..16, 4.. or ..16")
@@ -58,10 +58,10 @@ def parse_range(text: str, parse: Callable[[str], float]) -> Range:
 
 
 def read_number(text: str, *, counted: bool = False, field: str | None = None) -> float:
-    """'5000', '5,000', '5_000' or '5e3' -> 5000.0; NaN for what is no number.
+    """The number in '5000', '5,000', '5_000' or '5e3'; NaN if the text is no number.
 
-    What is `counted`, such as samples and tokens, may be '5k', '50M' or '1.5 billion', too.
-    Raises `UsageError` for '5.000': a point divides thousands where others write a comma.
+    If `counted` (samples, tokens), it may also be '5k', '50M' or '1.5 billion'.
+    Raises `UsageError` for '5.000', which means 5000 in some countries and 5 in others.
     """
     digits, power = text.strip(), 0
     if counted and (scaled := _QUANTITY.fullmatch(digits)) and scaled[2].lower() in _POWERS:
@@ -85,13 +85,13 @@ def read_number(text: str, *, counted: bool = False, field: str | None = None) -
 
 
 def write_number(value: float) -> str:
-    """'500' rather than '500.0', without loss: as `read_number` takes it."""
+    """A short text that `read_number` reads as exactly this value: '500', not '500.0'."""
     text = f"{value:.12g}"
     return text if float(text) == value else repr(value)
 
 
 def parse_positive(text: str, what: str, *, counted: bool = False) -> float:
-    """A finite number above 0, or a `UsageError` that names `what`."""
+    """The number in a text. Raises `UsageError`, which names `what`, unless it is finite and above 0."""
     value = read_number(text, counted=counted, field=_field_of(what))
     if not (math.isfinite(value) and value > 0):
         said = Message("{what} must be a number above 0, not '{value}'", what=what, value=text)
@@ -105,7 +105,7 @@ def parse_positive(text: str, what: str, *, counted: bool = False) -> float:
 def parse_number(
     value: object, what: str, *, whole: bool = False, counted: bool = False, most: float = math.inf
 ) -> float:
-    """'500' -> 500.0, a whole one as int; `UsageError` for 0, -5, nan, inf, 'abc' and too much."""
+    """'500' -> 500.0, or an int if `whole`. `UsageError` for 0, -5, nan, inf, 'abc' and above `most`."""
     number = parse_positive(str(value), what, counted=counted)
     if number > most:
         said = Message("{what} must be at most {most:,.0f}, not '{value}'", what=what, most=most, value=value)
@@ -128,7 +128,7 @@ def _field_of(what: str) -> str | None:
 
 
 def moment_of(text: str) -> datetime | None:
-    """The time in an ISO 8601 text, aware, in UTC if it names no zone; None for any other text."""
+    """The time in an ISO 8601 text as an aware datetime (UTC if it has no zone); None for other texts."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

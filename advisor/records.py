@@ -1,4 +1,4 @@
-"""Records are `msgspec.Struct`s: quick to define, compared and hashed by their fields."""
+"""Helpers for records, which are `msgspec.Struct`s: quick to define, compared and hashed by their fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 def asdict(record: Struct) -> dict[str, Any]:
-    """The record's fields by name; records inside it become dictionaries too."""
+    """The record as a dictionary of its fields; nested records become dictionaries too."""
     return {name: _plain(getattr(record, name)) for name in record.__struct_fields__}
 
 

@@ -1,7 +1,7 @@
-"""JSON from strangers: what parses, and yet no database, no answer or no reader can hold.
+"""Checks JSON from clients for values that parse but that databases or other readers cannot hold.
 
-Looked for in the text itself, before it is parsed, by searches that cost microseconds; only what
-they find is looked at closely. What is no JSON at all passes here: whoever parses it says so.
+The text is searched before it is parsed, which takes microseconds; only suspicious texts are parsed
+here to be sure. Invalid JSON passes these checks, and the parser reports it later.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _MOST_DIGITS = 20  # with the sign
-# Nineteen digits may lie beyond 64 bits, three of an exponent beyond a double.
+# Numbers to check: 19 digits may exceed 64 bits, and an exponent of three digits may exceed a double.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{3}")
 
 
 class UnfitError(ValueError):
-    """A value that cannot be held; `kind` names it for programs."""
+    """A value that cannot be held; `kind` is the code of the fault, such as 'too-deep'."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -28,8 +28,8 @@ class UnfitError(ValueError):
 
 
 def check_json(text: bytes) -> None:
-    """`UnfitError` for nesting beyond `MOST_DEPTH`, whole numbers beyond 64 bits, others beyond a
-    double, null characters and halves of surrogate pairs."""
+    """Raise `UnfitError` for nesting deeper than `MOST_DEPTH`, integers beyond 64 bits, other numbers
+    beyond a double, null characters, and unpaired surrogates."""
     _check_depth(text)
     if _LONG_NUMBER.search(text):
         _parse(text, parse_int=_in_64_bits, parse_float=_finite)
@@ -38,7 +38,7 @@ def check_json(text: bytes) -> None:
 
 
 def _check_depth(text: bytes) -> None:
-    """Brackets in strings do not count; most texts have too few to be searched at all."""
+    """Raise `UnfitError` for deep nesting. Brackets in strings do not count; most texts have few at all."""
     if text.count(b"[") + text.count(b"{") <= MOST_DEPTH:
         return
     depth = 0
@@ -64,7 +64,7 @@ def _parse(text: bytes, **hooks: object) -> object:
     except UnfitError:
         raise
     except (ValueError, RecursionError):
-        return None  # no JSON: whoever parses it says so
+        return None  # invalid JSON: the real parser reports it
 
 
 def _in_64_bits(digits: str) -> int:

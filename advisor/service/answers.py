@@ -1,4 +1,4 @@
-"""Documents -> responses: computed in threads, encoded as they are, cached by their ETags."""
+"""Turns documents into responses: computes them in threads, and caches the encoded bytes by ETag."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from advisor.service.settings import Settings
 from advisor.service.visits import CURRENT, PATIENCE_SECONDS, Visit, visit_of
 
 JSON = "application/json"
-# Prices change a few times a day at most; who has a page asks whether it still holds.
+# Prices change a few times a day at most; after a minute a client revalidates by the ETag.
 _CACHED = "private, max-age=60"
 _RETRY_SECONDS = 1
-# So many of one client stand in the common line of a queue, and so many times that wait at all.
+# Places that one client may hold in a queue's common line, and the multiple of them that may wait in all.
 _QUICK_SHARE, _SLOW_SHARE, _MOST_OF_A_CLIENT = 8, 2, 8
-# Of 8 kB each, in each worker.
+# For each worker; an answer has about 8 kB.
 MOST_KEPT_BYTES = 32 * 1024 * 1024
 _GZIP_LEVEL = 1
-# Of the GNU C library; others give freed memory back by themselves, or have no word for it.
+# `malloc_trim` of the GNU C library returns freed memory to the system; elsewhere this does nothing.
 _give_back = getattr(ctypes.CDLL(None), "malloc_trim", int)
 _ANY_NUMBER = CapacityLimiter(math.inf)
 T = TypeVar("T")
@@ -48,8 +48,8 @@ Document = Mapping[str, Any]
 
 
 class _Queue:
-    """The queue for a thread: each client has at most a `share` in the common line, and its others wait
-    behind these, so that one client's many questions keep nobody else waiting."""
+    """The queue for the threads of one kind. Each client has at most `share` requests in the common line; its
+    further requests wait outside of it, so that one client's many questions delay nobody else."""
 
     def __init__(self, name: str, threads: int, share: int, most: int) -> None:
         self.name, self._share, self._most = name, share, most
@@ -58,7 +58,7 @@ class _Queue:
 
     @asynccontextmanager
     async def turn(self, client: str) -> AsyncIterator[None]:
-        """A thread when it is the client's turn; `Problem` 503 when too many wait, or too long."""
+        """Wait for the client's turn and hold a thread. Raises `Problem` 503 if the queue is full or slow."""
         of_client = self._of_clients[client]
         if of_client >= _MOST_OF_A_CLIENT * self._share or self._of_clients.total() > self._most:
             raise _busy()
@@ -80,9 +80,9 @@ class _Queue:
 
 
 class Threads:
-    """The threads of one worker process that compute answers: nothing is computed on the event loop, where
-    all other requests would wait for it. Slow questions have a thread of their own, so that they keep no
-    quick one waiting."""
+    """The threads of one worker process that compute answers. Nothing is computed on the event loop, because
+    that would delay all other requests. Slow questions have a separate queue, so that they do not delay
+    quick ones."""
 
     def __init__(self, settings: Settings) -> None:
         most = settings.most_waiting
@@ -92,8 +92,8 @@ class Threads:
         self._collected_from = 0.0
 
     async def run(self, work: Callable[..., T], *arguments: Any, slow: bool = False) -> T:
-        """The result of `work`; `Problem` 503 where too many wait already. Slow work is dropped where the
-        client leaves before its turn; where it leaves later, `STILL_WANTED` says so."""
+        """The result of `work`. Raises `Problem` 503 if too many requests wait. If the client disconnects,
+        slow work that has not begun is cancelled; work that has begun can see it by `STILL_WANTED`."""
         visit = CURRENT.get()
         if not slow:
             quick: T = await self._computed(self._quick, visit, work, *arguments)
@@ -110,7 +110,7 @@ class Threads:
             leaving.cancel()
             if not task.done():
                 visit.has_left = True
-                if visit.is_computed:  # a thread ends by itself; until then its turn is not over
+                if visit.is_computed:  # a thread cannot be cancelled and keeps its turn until it ends
                     self._left_alone.add(task)
                     task.add_done_callback(self._forget)
                 else:
@@ -137,9 +137,9 @@ class Threads:
                     visit.is_computed = False
 
     def _freed_after(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The result of `work`; then memory goes back to the system: tables and what they were made of
-        hold each other until they are collected, and the allocator keeps what is free between others. It
-        takes a twentieth of the time at most: a collection looks at the whole catalogue (0.1 to 0.2 s)."""
+        """The result of `work`. Afterwards garbage is collected (tables are in reference cycles) and freed
+        memory is returned to the system (the allocator keeps fragments). A collection visits the whole
+        catalogue (0.1 to 0.2 s), so these take at most a twentieth of the time."""
         try:
             return work(*arguments)
         finally:
@@ -152,7 +152,7 @@ class Threads:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._left_alone.discard(task)
         if not task.cancelled():
-            task.exception()  # nobody is left to be told
+            task.exception()  # retrieved, so that asyncio does not warn
 
 
 def _busy() -> Problem:
@@ -162,7 +162,7 @@ def _busy() -> Problem:
 
 
 class Answered(NamedTuple):
-    """A finished document, compressed; `met`: an offer met the question; `total`: a list's length."""
+    """A finished document, gzipped. `met`: whether an offer meets the question; `total`: a list's length."""
 
     packed: bytes
     met: bool | None = None
@@ -170,21 +170,21 @@ class Answered(NamedTuple):
 
 
 class KeptAnswers:
-    """The answers of every kind asked for last, by what decides their bytes; so many bytes of them."""
+    """A cache of the most recently used answers by ETag, limited to `most_bytes` in all."""
 
     def __init__(self, most_bytes: int = MOST_KEPT_BYTES) -> None:
         self._answers: dict[str, Answered] = {}
         self._left = most_bytes
 
     def get(self, etag: str) -> Answered | None:
-        """None where it was not kept, or had to go."""
+        """The answer kept for this ETag; None if there is none (any more)."""
         answered = self._answers.pop(etag, None)
         if answered is not None:
-            self._answers[etag] = answered  # the last one asked for is the last one to go
+            self._answers[etag] = answered  # now the most recently used
         return answered
 
     def keep(self, etag: str, answered: Answered) -> None:
-        """In place of those that nobody has asked for in the longest time."""
+        """Keep an answer, and drop the least recently used ones until all fit."""
         if self._answers.pop(etag, None) is None:
             self._left -= len(answered.packed)
         self._answers[etag] = answered
@@ -199,7 +199,7 @@ async def answer(
     compute: Callable[[], Awaitable[Answered]],
     more_headers: Callable[[Answered], Mapping[str, str]] = lambda _: {},
 ) -> Response:
-    """Kept bytes of today, else what `compute` gives; 304 where the client has them."""
+    """The response to a question: 304 if the client has it, else today's kept answer or a computed one."""
     context, kept = context_of(request), request.app.state.kept
     version, day = product_version(), today().isoformat()
     etag = etag_of(version, context.catalog.fingerprint, context.model.id, name, day, repr(question))
@@ -218,13 +218,13 @@ async def answer(
 
 
 def threads_of(request: Request) -> Threads:
-    """The threads of this process."""
+    """The threads that compute answers in this process."""
     threads: Threads = request.app.state.threads
     return threads
 
 
 def link_with(request: Request, cursor: str | int | None) -> str:
-    """The address of another page, relative to the service, so that it is right behind a proxy too."""
+    """The URL of another page of this list, without host, so that it works behind a proxy too."""
     if cursor is None:
         url = request.url.remove_query_params("cursor")
     else:
@@ -233,7 +233,7 @@ def link_with(request: Request, cursor: str | int | None) -> str:
 
 
 def context_of(request: Request) -> Context:
-    """The data that this process loaded at its start; `Problem` 503 before that."""
+    """The data that this process loaded at its start. Raises `Problem` 503 before that."""
     context: Context | None = getattr(request.app.state, "context", None)
     if context is None:
         detail = "the catalogue is not loaded yet"
@@ -242,17 +242,17 @@ def context_of(request: Request) -> Context:
 
 
 def document_json(document: Document) -> bytes:
-    """A document as JSON, its messages in English: computed in a thread."""
+    """A document as JSON, with its messages in English. Slow, so it must run in a thread."""
     return msgspec.json.encode(document, enc_hook=plain_leaf)
 
 
 def packed(content: bytes) -> bytes:
-    """With gzip, always to the same bytes: in a thread."""
+    """The content compressed by gzip, reproducibly (no timestamp). Slow, so it must run in a thread."""
     return gzip.compress(content, _GZIP_LEVEL, mtime=0)
 
 
 def packed_answer(request: Request, content: bytes, headers: Mapping[str, str] | None = None) -> Response:
-    """JSON that is `packed`, as the client takes it."""
+    """A response of JSON that `packed` compressed; unpacked for a client that does not accept gzip."""
     own = {"Vary": "Accept-Encoding", **(headers or {})}
     if "gzip" in request.headers.get("accept-encoding", ""):
         own["Content-Encoding"] = "gzip"
@@ -264,23 +264,23 @@ def packed_answer(request: Request, content: bytes, headers: Mapping[str, str] |
 def json_answer(
     content: Document | bytes, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """JSON that a thread encoded, or a small document."""
+    """A JSON response from encoded bytes, or from a document small enough to be encoded here."""
     body = content if isinstance(content, bytes) else document_json(content)
     return Response(body, status_code=status, media_type=JSON, headers=dict(headers or {}))
 
 
 def etag_of(*parts: str) -> str:
-    """A strong ETag of what decides the bytes of an answer."""
+    """A strong ETag from the parts that determine the bytes of an answer."""
     return f'"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}"'
 
 
 def cache_headers(etag: str) -> dict[str, str]:
-    """Headers that let a client keep the answer for a minute, and ask for it by its ETag."""
+    """Headers that let a client cache the answer for a minute and then revalidate it by its ETag."""
     return {"ETag": etag, "Cache-Control": _CACHED}
 
 
 def not_modified(request: Request, etag: str) -> Response | None:
-    """304 where the client has these very bytes already (RFC 9110, 13.1.2)."""
+    """A 304 response if the client has this version already (RFC 9110, 13.1.2), else None."""
     header = request.headers.get("if-none-match", "")
     tags = {tag.strip().removeprefix("W/") for tag in header.split(",")}
     if etag not in tags and header.strip() != "*":

@@ -1,4 +1,4 @@
-"""The application: routes, what they stand on, and what is around each request."""
+"""The FastAPI application: its routes, its shared state, and the middleware around each request."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from advisor.service.settings import Settings
 from advisor.service.visits import CURRENT, Visit
 
 REQUEST_ID = "x-request-id"
-# Whole measurements may come over a slow line; whoever logs in sends a hundred bytes, and may be anybody.
+# Imports may come over a slow line and get more time; a login sends a hundred bytes, without a key.
 BODY_SECONDS = 30.0
 _BODY_SECONDS_OF = {"/v1/measurements/import": 120.0, "/login": 5.0}
 _READ_BY_OTHERS = ("/mcp",)
@@ -50,8 +50,8 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _NO_ROUTE = "(none)"
 _LOG = logging.getLogger("advisor.service")
 
-# Of every answer: only our own files, no inline script, no style but the page's own, nothing
-# embedded anywhere, forms only to us. No header opens CORS.
+# Headers of every answer. They allow only our files and the page's one style sheet, no inline scripts,
+# no embedding in other pages, and forms only to this service. No header opens CORS.
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; "
     f"style-src {styles_source()}; img-src 'self' data:; connect-src 'self'; "
@@ -72,7 +72,7 @@ _HSTS = (b"strict-transport-security", b"max-age=31536000")
 
 
 class RequestMiddleware:
-    """ASGI around the whole application, refusals of its gate included."""
+    """The outermost ASGI middleware: limits bodies, turns errors into problems, numbers and logs requests."""
 
     def __init__(self, app: ASGIApp, *, settings: Settings, auditor: Auditor) -> None:
         self._app, self._auditor, self._logs = app, auditor, settings.log_level in ("debug", "info")
@@ -81,7 +81,7 @@ class RequestMiddleware:
         self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request; anything else goes through as it is."""
+        """Serve an HTTP request; other ASGI events pass through unchanged."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -104,14 +104,14 @@ class RequestMiddleware:
             await self._app(scope, limited, send_dressed)
         except Exception as error:
             problem = _problem_of(error, visit, request_id)
-            if status:  # a half-sent answer can only be broken off
+            if status:  # the answer has begun and can only be aborted
                 raise
             await problem_response(problem)(scope, receive, send_dressed)
         finally:
             self._note(visit, status, time.perf_counter() - began, request_id)
 
     def _limited(self, visit: Visit, receive: Receive) -> Receive:
-        """`receive` for a body of limited size and time; `Problem` 413 or 408 otherwise."""
+        """`receive` with limits: it raises `Problem` 413 for a body too large and 408 for one too slow."""
         if not visit.changes:
             return receive
         most = self._body_limits.get(visit.path, self._body_bytes)
@@ -124,7 +124,7 @@ class RequestMiddleware:
         async def receive_limited() -> AsgiMessage:
             nonlocal size, whole
             if whole:
-                return await receive()  # what follows tells only that the client left
+                return await receive()  # only a disconnect can follow
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
                     message = await receive()
@@ -162,7 +162,7 @@ def _problem_of(error: Exception, visit: Visit, request_id: str) -> Problem:
     if isinstance(error, Problem):
         visit.refusal = str(error.detail)
         return error
-    if isinstance(error, ClientDisconnect):  # before its body was there
+    if isinstance(error, ClientDisconnect):  # before the whole body arrived
         return client_left()
     _LOG.error("defect", extra={"id": request_id, "error": repr(error)}, exc_info=error)
     return Problem(
@@ -175,7 +175,7 @@ def _problem_of(error: Exception, visit: Visit, request_id: str) -> Problem:
 
 
 def _add_headers(start: AsgiMessage, visit: Visit, request_id: str) -> None:
-    """Answers are not stored and those with an ETag revalidated, unless a route says otherwise."""
+    """Add the common headers. By default answers are not cached, or revalidated if they have an ETag."""
     headers = MutableHeaders(raw=list(start.get("headers", ())))
     headers.setdefault("cache-control", "private, no-cache" if "etag" in headers else "no-store")
     headers[REQUEST_ID] = request_id
@@ -185,7 +185,7 @@ def _add_headers(start: AsgiMessage, visit: Visit, request_id: str) -> None:
     start["headers"] = headers.raw + more
 
 
-# Registered in this order; one line a noun.
+# The routers, in the order in which they are registered.
 ROUTERS: tuple[APIRouter, ...] = (
     answers.router,
     catalog.router,
@@ -203,21 +203,21 @@ ROUTERS: tuple[APIRouter, ...] = (
     measurements_page.router,
     login.router,
 )
-# Other threads than those of the answers: pages, sweeps, the store.
+# Threads for work other than answers: templates, sweeps, the store.
 _OTHER_THREADS = 8
 _GZIP_FROM_BYTES, _GZIP_IN_THREAD_FROM_BYTES, _GZIP_LEVEL = 1000, 8192, 5
-# Garbage is rare; looking for it takes longer than a question.
+# The collector runs rarely: there is little garbage, and a collection takes longer than an answer.
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 100_000
-# A thread that computes hands over to the event loop after so long.
+# How long a computing thread may keep the interpreter before the event loop gets it.
 _SWITCH_SECONDS = 0.001
 
 
 def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
-    """The service for `settings`; `app.state` holds them and the `context`, loaded at start."""
+    """The service for `settings`. `app.state` holds its shared objects; `context` None is loaded at start."""
     app = FastAPI(
         title="Instance sizing advisor",
         version=product_version(),
-        openapi_url=None,  # routes/service.py
+        openapi_url=None,  # served by routes/service.py
         docs_url=None,  # it would load its script from elsewhere
         redoc_url=None,
         redirect_slashes=False,
@@ -233,7 +233,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     for kind in HANDLED:
         app.add_exception_handler(kind, answer_error)
     app.add_exception_handler(HTTPException, _not_found)
-    # The last one added is the outermost: refusals of the gate are numbered and noted, too.
+    # The last one added is the outermost, so it numbers and logs the refusals of the gate too.
     app.add_middleware(
         GZipMiddleware,
         minimum_size=_GZIP_FROM_BYTES,
@@ -247,7 +247,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Load once what every answer needs: a worker takes no question before it can answer."""
+    """Load the data that every answer needs before the worker accepts requests; close the keys at the end."""
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     sys.setswitchinterval(_SWITCH_SECONDS)
     to_thread.current_default_thread_limiter().total_tokens = _OTHER_THREADS
@@ -256,14 +256,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.context = context
     note_start(context.catalog.as_of)
     gc.collect()
-    gc.freeze()  # what was loaded stays: the collector need not look at it again
+    gc.freeze()  # exempts the loaded data, which stays, from collections
     async with serving_agents(app):
         yield
     app.state.authenticator.keys.close()
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    """A page for a browser whose link names nothing; programs get a problem document."""
+    """The answer to an unknown path: a page for browsers, a problem document for programs."""
     assert isinstance(error, HTTPException)
     wants_page = "text/html" in request.headers.get("accept", "")
     if error.status_code != 404 or not wants_page or request.url.path.startswith("/v1"):

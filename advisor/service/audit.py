@@ -1,9 +1,8 @@
-"""The audit log: who changed or was refused what, one JSON object a line, only ever appended.
+"""The audit log: who changed what or was refused what, as one JSON object per line.
 
-Any number of processes write into one file: each line is one `write` to a file opened with O_APPEND, which
-the kernel puts whole behind what is there. Everything that comes from outside is cut to length and written as
-ASCII JSON, so that no text can begin a line of its own or steer a terminal. Secrets and bodies have no field
-that they could stand in."""
+Any number of processes may write to one file: each line is one `write` to a file opened with O_APPEND, which
+the kernel appends in one piece. Text from clients is cut to length and written as ASCII JSON, so that it can
+neither begin a new line nor send control codes to a terminal. No field holds secrets or request bodies."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from advisor.store.keys import Scope
 
 if TYPE_CHECKING:
     from advisor.service.visits import Visit
-# A line stays below the 4096 bytes that even a pipe takes whole.
+# The longest text in a field; it keeps a line below 4096 bytes, which even a pipe takes in one piece.
 _MOST_CHARACTERS = 200
 _WHO = ("event", "key", "name", "address")
 _FIELDS = (*_WHO, "method", "route", "status", "subject", "scope", "reason", "count")
@@ -39,17 +38,17 @@ def default_audit_log() -> Path:
 
 
 class AuditLog:
-    """Appends to a file that only its owner may read; a file that was rotated away is made anew."""
+    """Appends to a file that only its owner may read. The file may be rotated away at any time."""
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else default_audit_log()
 
     def check(self) -> None:
-        """`DataError` where no line could be written, found out at the start."""
+        """Raise `DataError` if the file cannot be written, so that a service fails when it starts."""
         self._append(b"")
 
     def write(self, event: str, **facts: Value) -> None:
-        """Append one line; `DataError` where it cannot be written."""
+        """Append one line. Raises `DataError` if that fails."""
         self._append(line_of({"event": event, **facts}, datetime.now(UTC)))
 
     def _append(self, line: bytes) -> None:
@@ -58,7 +57,7 @@ class AuditLog:
             with open(self.path, "ab", buffering=0, opener=_open_own) as file:
                 if os.fstat(file.fileno()).st_mode & 0o077:
                     os.fchmod(file.fileno(), 0o600)
-                if file.write(line) != len(line):  # the disk is full: the next one must not join it
+                if file.write(line) != len(line):  # the disk is full: end the incomplete line
                     file.write(b"\n")
         except OSError as error:
             raise DataError(
@@ -70,12 +69,12 @@ class AuditLog:
 
 
 def _open_own(path: str, flags: int) -> int:
-    """Open no link that somebody laid there, and no pipe that nobody reads."""
+    """Open the file for its owner alone. Fails for a symbolic link, and for a pipe without a reader."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
 
 def line_of(facts: Mapping[str, Value], moment: datetime) -> bytes:
-    """One line: the moment, then the known fields that have a value."""
+    """One line of the log: the time, then the fields that have a value. `TypeError` for unknown fields."""
     unknown = facts.keys() - set(_FIELDS)
     if unknown:
         raise TypeError(f"the audit log has no field {', '.join(sorted(unknown))}")
@@ -90,13 +89,13 @@ def line_of(facts: Mapping[str, Value], moment: datetime) -> bytes:
 
 
 _REFUSED = (401, 403, 413, 421, 429)
-# Strangers must not fill the disk: more refusals are only counted.
+# At most 100 refusals in 10 s are written, so that nobody can fill the disk; the rest is only counted.
 _REFUSALS = RateLimitItemPerSecond(100, 10)
 _LOG = logging.getLogger("advisor.service")
 
 
 class Auditor:
-    """Writes requests into the audit log, for one worker process: each change, each refusal."""
+    """Writes the changes and refusals of one worker process to the audit log."""
 
     def __init__(self, log: AuditLog) -> None:
         self._log = log
@@ -104,14 +103,14 @@ class Auditor:
         self._left_out = 0
 
     def note(self, visit: Visit, status: int) -> None:
-        """Write the request down if it changed something, or was refused."""
+        """Write a line about the request if it changed something or was refused."""
         if visit.refusal or status in _REFUSED:
             self._note_refusal(visit, status)
         elif visit.changes and visit.needed not in (None, Scope.READ):
             self.write("request", visit, status)
 
     def write(self, event: str, visit: Visit, status: int | None = None) -> None:
-        """A line about the request."""
+        """Write a line about the request; `event` says what happened."""
         caller = visit.caller
         parameters = visit.scope.get("path_params") or {}
         self._append(
@@ -139,7 +138,7 @@ class Auditor:
         self.write("refused", visit, status)
 
     def _append(self, event: str, facts: Mapping[str, Value]) -> None:
-        """A log that cannot be written stops nobody: what was requested has happened by then."""
+        """Append a line. A failure is only logged, since the request has been carried out by then."""
         try:
             self._log.write(event, **facts)
         except DataError as error:

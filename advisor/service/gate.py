@@ -1,16 +1,16 @@
-"""The gate before the routes: by which name, from which page, by whom and how often.
+"""Checks every request before it reaches a route: its host name, its origin, its caller and its rate.
 
-Host: a page of a stranger may point a name of its own at 127.0.0.1 (DNS rebinding) and then read answers as
-if they were its own; the Host header has that name, so only our names are taken. Origin and Sec-Fetch-Site: a
-page of a stranger may send a request here without reading the answer; browsers say so, and programs that are
-no browser send neither. CORS stays closed.
+Host: a foreign page may point its domain at 127.0.0.1 (DNS rebinding) and then read answers as same-origin.
+The Host header shows that domain, so only the service's names are accepted. Origin and Sec-Fetch-Site: a
+foreign page may send a request here even if it cannot read the answer. Browsers mark such requests with these
+headers; other programs send neither. CORS stays closed.
 
-A caller is recognised by a key, by a session's cookie, or by being on this machine while there are no keys,
-before a route is reached; each route under /v1 names the scope that it needs. Each worker process reads the
-(small) tables of keys in a thread of its own. What it read is used for `FRESH_SECONDS`; from half of that on
-the next is fetched meanwhile, so that under load no request waits for it. A key that is not there is looked
-for once more: it may be new. Where the store cannot be read, the last reading is used for `STALE_SECONDS`,
-and then nobody gets in."""
+Before a route is reached, the caller is recognised by a key, by a session cookie, or by being on this machine
+while there are no keys. Each route under /v1 names the scope that it needs. Each worker process reads the
+(small) tables of keys in a separate thread and uses them for `FRESH_SECONDS`. After half of that time it
+reads them again in the background, so that under load no request waits. A key that is missing may be new, so
+the tables are read once more. If the store cannot be read, the last reading serves for `STALE_SECONDS`, and
+then all requests that need a key are refused."""
 
 from __future__ import annotations
 
@@ -43,41 +43,41 @@ from advisor.store.keys import ApiKeys, Holders, Scope, StoredKey, digest_of, ke
 COOKIE = "advisor_session"
 FRESH_SECONDS = 1.0
 STALE_SECONDS = 10.0
-# When a key was used is noted so often at most: never a write for each request.
+# The last use of a key is written at most this often, so that requests cause few writes.
 USE_NOTED_EVERY_SECONDS = 900.0
 _READING_SECONDS = 1.0
 _SECONDS_BETWEEN_READINGS = 0.1
-# Waiting for a database that is away is of no use to a client that waits for an answer.
+# Short, because a client waits for its answer meanwhile.
 _STORE_PATIENCE_SECONDS = 0.5
 _BEARER = "bearer "
 _LOG = logging.getLogger("advisor.service")
 
 
 class StoreUnreadableError(Exception):
-    """The keys cannot be read, and the last reading is too old."""
+    """The keys cannot be read, and the last reading is too old to use."""
 
 
 class KeyCache:
-    """Keys and sessions of the store, for one event loop."""
+    """A cache of the store's keys and sessions, for one event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self._url = settings.database_url
         self._book: ApiKeys | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
         self._holders = Holders({}, {})
-        # Of the monotonic clock: when the last reading that succeeded, and the last of all, began.
+        # Monotonic times at which the last successful reading and the last reading of any kind began.
         self._read_at = self._began_at = -float("inf")
         self._reading: asyncio.Task[None] | None = None
         self._used_at: dict[str, float] = {}
-        # Whether the store has, or had while this process ran, any key: a file that is removed
-        # does not open the door.
+        # `had_keys`: whether the store has had any key since this process started. Removing the
+        # database file must not turn the need for a key off.
         self.had_keys = self.was_read = False
 
     async def holders(self, *, since: float = -float("inf")) -> Holders:
-        """The keys and sessions of the store, no older than `FRESH_SECONDS`, or read after `since`
-        (monotonic).
+        """The keys and sessions of the store: read after `since` (monotonic time) and less than
+        `FRESH_SECONDS` ago, or, while the store cannot be read, less than `STALE_SECONDS` ago.
 
-        `StoreUnreadableError` where that cannot be had."""
+        Raises `StoreUnreadableError` if the last reading is older than that."""
         now = time.monotonic()
         age = now - self._read_at
         if self._read_at >= since and age < FRESH_SECONDS:
@@ -87,10 +87,10 @@ class KeyCache:
         is_reading = self._reading is not None and not self._reading.done()
         failed = self._began_at > self._read_at and not is_reading
         if not failed or now - self._began_at >= FRESH_SECONDS:
-            if age < _SECONDS_BETWEEN_READINGS:  # strangers cause few readings
+            if age < _SECONDS_BETWEEN_READINGS:  # unknown keys must not cause many readings
                 await asyncio.sleep(_SECONDS_BETWEEN_READINGS - age)
             reading = self._start_reading()
-            patience = self._began_at + _READING_SECONDS - time.monotonic()  # nobody waits for one that hangs
+            patience = self._began_at + _READING_SECONDS - time.monotonic()  # a reading may hang
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(reading), patience)
         if time.monotonic() - self._read_at > STALE_SECONDS:
@@ -98,14 +98,14 @@ class KeyCache:
         return self._holders
 
     def note_use(self, key: StoredKey, now: float) -> None:
-        """Write into the store, some time, that the key was used at `now` (seconds since 1970)."""
+        """Have the thread write to the store that the key was used at `now` (seconds since 1970)."""
         latest = max(key.last_used_at or 0.0, self._used_at.get(key.key_id, 0.0))
         if now - latest >= USE_NOTED_EVERY_SECONDS:
             self._used_at[key.key_id] = now
             self._thread.submit(self._write_use, key.key_id, now)
 
     def close(self) -> None:
-        """End the thread, and give the connections back."""
+        """End the thread and close the database connections."""
         self._thread.shutdown(wait=True, cancel_futures=True)
         if self._book is not None:
             self._book.close()
@@ -138,7 +138,7 @@ class KeyCache:
 
 
 class Identity(Struct, frozen=True):
-    """A caller, or the reason why there is none."""
+    """A caller, or the reason why a request has none."""
 
     caller: Caller | None
     reason: str = "this needs a key"
@@ -152,7 +152,7 @@ class Authenticator:
         self._is_loopback = settings.is_loopback
 
     async def identify(self, visit: Visit) -> Identity:
-        """The identity behind a request. `StoreUnreadableError` where that cannot be known."""
+        """The identity behind a request. Raises `StoreUnreadableError` if the keys cannot be read."""
         authorization = visit.headers.get("authorization")
         if authorization:
             is_bearer = authorization[: len(_BEARER)].lower() == _BEARER
@@ -161,7 +161,7 @@ class Authenticator:
         return await self._of_session(token) if token else await self._of_machine()
 
     async def of_key(self, key: str) -> Identity:
-        """The identity behind a key."""
+        """The identity that a key stands for. Raises `StoreUnreadableError` as `identify` does."""
         key_id = key_id_of(key)
         if key_id is None:
             return Identity(None, "this is no key of this service")
@@ -204,37 +204,37 @@ class Authenticator:
 
 
 LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
-# Headers that a client sends once or not at all: of two it is unclear which one counts.
+# Headers that may occur at most once, since it is unclear which of two would count.
 _ONCE = ("host", "authorization", "content-length", "origin")
 _OWN_SITE = ("same-origin", "none")
-# What a browser opens in a tab of its own; a frame in another site's page is none of these.
+# Values of Sec-Fetch-Dest for a page opened in a tab; a frame in another site's page has another value.
 _TABS = ("", "document")
-# What proxies add, whichever of them they are set up to.
+# Headers that proxies add; any of them shows that a request was forwarded.
 _OF_PROXIES = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
 _HOST = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
 # A client rarely mistypes a key twenty times.
 _WRONG_KEYS = RateLimitItemPerSecond(20, 10, namespace="wrong-keys")
-# Of those without a key, of an address: a page's files are ten requests.
+# Limits for one address without a key; one page loads about ten files.
 _TURNS_PER_SECOND, _TURNS_AT_ONCE, _LONGEST_TURN_SECONDS = 50.0, 20, 10.0
 _MOST_ADDRESSES = 4096
 _WINDOW_SECONDS = 2
 
 
 class RateLimits:
-    """The limits of one worker process; `per_second` 0 is none."""
+    """The rate limits of one worker process; `per_second` 0 means no limit."""
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
-        # Two seconds' requests in two seconds; of less than one in that time, one in so long.
+        # Counted in windows of two seconds, or longer ones where two seconds allow less than one request.
         amount, seconds = int(per_second * _WINDOW_SECONDS), _WINDOW_SECONDS
         if per_second and amount < 1:
             amount, seconds = 1, math.ceil(1 / per_second)
         self._item = RateLimitItemPerSecond(amount, seconds) if per_second else None
         self._limiter = FixedWindowRateLimiter(MemoryStorage())
-        self._turns: dict[str, float] = {}  # of the monotonic clock, the last one of each address
+        self._turns: dict[str, float] = {}  # monotonic time of each address's last turn
 
     async def count(self, visit: Visit) -> None:
-        """One request more of the key, else of the address; `Problem` 429 for one too many."""
+        """Count a request for its key, or else its address. Raises `Problem` 429 above the limit."""
         if self._item is None:
             return
         client = visit.client
@@ -252,9 +252,9 @@ class RateLimits:
             raise _too_often(seconds, f"{self._per_second:g} a second")
 
     async def turn(self, visit: Visit) -> None:
-        """Return when a request without a key has its turn: so many a second of an address, evenly, however
-        many connections it holds, so that all others lose little time to it. `Problem` 429, after a while,
-        where too many of it wait already."""
+        """Delay a request without a key until its turn comes. An address gets `_TURNS_PER_SECOND` turns,
+        evenly spaced, over all its connections, so that it slows other clients down little. Raises `Problem`
+        429, after a pause, if the wait would exceed `_LONGEST_TURN_SECONDS`."""
         if self._item is None:
             return
         now, client = time.monotonic(), client_network(visit.address)
@@ -263,34 +263,34 @@ class RateLimits:
         last = max(self._turns.get(client, 0.0), now - _TURNS_AT_ONCE / _TURNS_PER_SECOND)
         next_turn = last + 1 / _TURNS_PER_SECOND
         if next_turn - now > _LONGEST_TURN_SECONDS:
-            # Each for a time of its own: hundreds that come back at once would be a burst.
+            # The pauses differ, so that hundreds of clients do not all come back at once.
             await asyncio.sleep(_LONGEST_TURN_SECONDS * random.uniform(1, 2))
             raise _too_often(1, f"{_TURNS_PER_SECOND:g} a second without a key")
         self._turns[client] = next_turn
         await asyncio.sleep(max(0.0, next_turn - now))
 
     async def count_wrong_key(self, visit: Visit) -> None:
-        """One request more without a key that works; `Problem` 429 for too many."""
+        """Count a request whose key does not work. Raises `Problem` 429 for too many of them."""
         client = client_network(visit.address)
         if not await self._limiter.hit(_WRONG_KEYS, client):
             raise _too_often(_WRONG_KEYS.multiples, "2 a second without a key that works")
 
 
 class Gate:
-    """ASGI before the routes; what it refuses is a `Problem`."""
+    """ASGI middleware before the routes; it refuses a request by raising a `Problem`."""
 
     def __init__(
         self, app: ASGIApp, settings: Settings, authenticator: Authenticator, rates: RateLimits
     ) -> None:
         self._app, self._authenticator, self._rates = app, authenticator, rates
         self._is_loopback = settings.is_loopback
-        # Anywhere but on loopback it is reached under any name, unless names were given: there every request
-        # needs a key, which a stranger's page does not have.
+        # None accepts any host name. That is safe on an address other than loopback: there every request
+        # needs a key, which a foreign page does not have.
         public = [host_name(host) for host in settings.public_hosts]
         self._names = LOCAL_NAMES.union(public) if self._is_loopback or public else None
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Let a request in, send a page to the login, or raise a `Problem`."""
+        """Pass a request on, redirect a browser to the login, or raise a `Problem`."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -298,14 +298,14 @@ class Gate:
         try:
             answer = await self._admit(visit)
         finally:
-            if visit.caller is None:  # to refuse costs time as well
+            if visit.caller is None:  # refusals take time as well, so they are spaced too
                 await self._rates.turn(visit)
         await (answer or self._app)(scope, receive, send)
 
     async def _admit(self, visit: Visit) -> Response | None:
-        """None lets it in."""
+        """None if the request may pass, or else the redirect to the login. Raises `Problem`."""
         self._check_headers(visit)
-        if visit.is_open:  # whatever has become of the store of keys
+        if visit.is_open:  # works even if the keys cannot be read
             return None
         try:
             identity = await self._authenticator.identify(visit)
@@ -358,34 +358,34 @@ class Gate:
 
 
 def host_name(host: str) -> str:
-    """The name of a Host header, without its port, in small letters: '[::1]:8765' -> '[::1]'.
+    """The name in a Host header, in lower case and without the port: '[::1]:8765' -> '[::1]'.
 
-    '' where what follows the name is no port ('localhost:@evil.example')."""
+    The result is '' if something other than a port follows the name ('localhost:@evil.example')."""
     match = _HOST.fullmatch(host)
     return match["name"].rstrip(".").lower() if match else ""
 
 
 def is_foreign_page(visit: Visit) -> bool:
-    """Whether a browser says that another site's page sends this. Following a link to here is allowed; all
-    else is not: a picture's address would be an answer that takes seconds."""
+    """Whether the browser's headers say that another site's page sent this request. Following a link to this
+    service does not count. Embedding does: an <img> here could make the service compute for seconds."""
     site = visit.headers.get("sec-fetch-site")
     if site and site not in _OWN_SITE:
         navigates = visit.headers.get("sec-fetch-mode") == "navigate"
         in_tab = visit.headers.get("sec-fetch-dest", "") in _TABS
         return visit.changes or not navigates or not in_tab
-    if site:  # said to be ours; with our Referrer-Policy the Origin of a form is 'null'
+    if site:  # the site is ours; Origin is no help, as our Referrer-Policy makes it 'null' for forms
         return False
     return "origin" in visit.headers and not _is_own_origin(visit)
 
 
 def is_own_page(visit: Visit) -> bool:
-    """Whether a browser says that our own page sends this: required of what comes with a cookie."""
+    """Whether the browser's headers say that this service's page sent the request (sessions require it)."""
     site = visit.headers.get("sec-fetch-site")
     return site == "same-origin" if site else _is_own_origin(visit)
 
 
 def foreign_page() -> Problem:
-    """403 for what another site's page sends."""
+    """A 403 problem for a request from another site's page."""
     return Problem(
         403,
         "foreign-origin",
@@ -395,7 +395,7 @@ def foreign_page() -> Problem:
 
 
 def _is_own_origin(visit: Visit) -> bool:
-    """Whether the Origin is the very host, with its port, that was called, as it was called."""
+    """Whether the Origin header has the scheme, host and port of this very request."""
     own = f"{visit.scope.get('scheme', 'http')}://{visit.headers.get('host', '')}"
     return visit.headers.get("origin", "").lower() == own.lower()
 

@@ -1,7 +1,7 @@
 """The metrics at /metrics, in the text format of Prometheus.
 
-Each worker process counts for itself. With several of them the counts lie in files of one folder
-(PROMETHEUS_MULTIPROC_DIR, which `advisor serve` makes), and whichever worker is asked adds up all."""
+Each worker process counts separately. Several workers keep their counts in files of one folder
+(PROMETHEUS_MULTIPROC_DIR, which `advisor serve` creates), and any worker can add them all up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from importlib.metadata import PackageNotFoundError, version
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-# From what lies in memory to a question with very many candidates.
+# In seconds: from answers kept in memory to questions with very many candidates.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REGISTRY = CollectorRegistry()
 
-# A `route` is its template, never a path that a client made up.
+# The label `route` is the route's template, never a path that a client sent.
 REQUESTS = Counter(
     "advisor_http_requests",
     "Requests answered, by route and status.",
@@ -63,7 +63,7 @@ _build = Gauge(
 
 @cache
 def product_version() -> str:
-    """The installed version."""
+    """The version of the installed advisor; 'unknown' if it is not installed as a package."""
     try:
         return version("instance-sizing-advisor")
     except PackageNotFoundError:
@@ -71,13 +71,13 @@ def product_version() -> str:
 
 
 def note_start(catalog_as_of: date) -> None:
-    """Record what this process has loaded."""
+    """Set the metrics that describe this process: the catalogue's date and the versions."""
     _catalog.set(datetime.combine(catalog_as_of, time.min, UTC).timestamp())
     _build.labels(product_version(), platform.python_version()).set(1)
 
 
 def metrics_text() -> bytes:
-    """All counters, of all workers where there are several."""
+    """All metrics, summed over all workers, in the text format of Prometheus."""
     if os.environ.get(FOLDER_VARIABLE):
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Errors -> problem documents (RFC 9457): what is wrong, and the way out."""
+"""Turns errors into problem documents (RFC 9457), which say what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from advisor.messages import Message, render
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:advisor:problem:"
 _MOST_CHARACTERS = 2000
-# The product's own errors that a client can mend, the narrower ones first.
+# The product's errors that a client can correct, and the kind of each; subclasses come first.
 _CLIENT_ERRORS = (
     (NoIntervalError, "no-interval"),
     (NoOfferError, "no-offer"),
@@ -34,8 +34,8 @@ _CLIENT_ERRORS = (
 
 
 class Problem(Exception):
-    """A refusal with its status; `kind` is the end of its type, `hint` what would be right, `retry` after how
-    many seconds to come back, and `more` the members that this kind has beside the usual ones."""
+    """A refusal with its HTTP status. `kind` is the last part of its type URN, `hint` what the client can do,
+    `retry` the seconds after which to try again, and `more` the extra members of this kind's document."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Problem(Exception):
         self.headers = {**({} if retry is None else {"Retry-After": str(retry)}), **(headers or {})}
 
     def document(self) -> dict[str, Any]:
-        """`application/problem+json`."""
+        """The body in the form of `application/problem+json`."""
         optional = {"way_out": _shown(self.hint) if self.hint else None, "field": self.field, **self.more}
         return {
             "type": TYPE_PREFIX + self.kind,
@@ -67,7 +67,7 @@ class Problem(Exception):
 
 
 def problem_response(problem: Problem) -> Response:
-    """The document with its status and headers."""
+    """The response with the problem's document, status and headers."""
     return Response(
         msgspec.json.encode(problem.document()),
         status_code=problem.status,
@@ -77,7 +77,7 @@ def problem_response(problem: Problem) -> Response:
 
 
 def problem_of(error: AdvisorError, kind: str | None = None) -> Problem:
-    """The product's own error: 422 for what the client can mend (as `kind`), else 500."""
+    """A problem for an error of the product: 422 (of `kind`) if the client can correct it, else 500."""
     known = next((name for cls, name in _CLIENT_ERRORS if isinstance(error, cls)), None)
     status = 422 if known else 500
     return Problem(
@@ -88,22 +88,22 @@ def problem_of(error: AdvisorError, kind: str | None = None) -> Problem:
 def unknown_path(
     detail: Message | str, hint: Message | str | None = "GET /openapi.json lists all paths"
 ) -> Problem:
-    """404: the path names nothing."""
+    """A 404 problem: nothing exists at the path."""
     return Problem(404, "not-found", detail, hint=hint)
 
 
-# Every error that a route raises becomes a problem document.
+# The errors of routes that become problem documents.
 HANDLED = (Problem, AdvisorError, RequestValidationError, HTTPException)
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """The problem document of a refusal, ours or the framework's."""
+    """The response with the problem document of an error, whether the product or the framework raised it."""
     match error:
         case Problem():
             problem = error
         case AdvisorError():
             problem = problem_of(error)
-        case RequestValidationError():  # a path or header: its first complaint
+        case RequestValidationError():  # in a path or header; the first error is enough
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"][1:])
             detail = Message("{field}: {reason}", field=field, reason=first["msg"])
@@ -122,7 +122,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 
 def too_large(most_bytes: int) -> Problem:
-    """413; the rest of the body is not read, so the connection ends."""
+    """A 413 problem. It closes the connection, because the rest of the body is not read."""
     return Problem(
         413,
         "too-large",
@@ -133,12 +133,12 @@ def too_large(most_bytes: int) -> Problem:
 
 
 def client_left() -> Problem:
-    """408 that nobody reads; counts and logs have it."""
+    """A 408 problem for a client that has disconnected; only metrics and logs show it."""
     return Problem(408, "client-left", "the client left before its answer was there")
 
 
 def _other_method(request: Request) -> Problem:
-    """405 with every method that the path takes, whichever route takes it."""
+    """A 405 problem that lists the methods of all routes with this path."""
     path, methods = request.url.path[:200], set[str]()
     for route in iter_route_contexts(request.app.routes):
         if route.path and compile_path(route.path)[0].match(request.url.path):
@@ -154,13 +154,13 @@ def _other_method(request: Request) -> Problem:
 
 
 def _shown(text: Message | str) -> str:
-    """One line of bounded length, with fields by the names that clients use: it may repeat what one sent."""
+    """The text in English on one line of limited length (it may quote the client), with API field names."""
     line = without_folders(one_line(render(text, str, str)))
     return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
 
 
 def without_folders(value: Any) -> Any:
-    """The document with this machine's own folders written as `~`."""
+    """The document with the paths of the user's folders on this machine replaced by `~`."""
     if isinstance(value, str) and "/" in value:
         home = os.environ.get("HOME", "")
         own = dict.fromkeys((str(user_folder()), str(state_folder()), home), "~")

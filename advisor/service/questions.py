@@ -1,4 +1,4 @@
-"""Reads questions from bodies and links."""
+"""Reads questions from the bodies and query strings of requests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from advisor.service.problems import Problem, problem_of
 
 JSON = "application/json"
 Q = TypeVar("Q", bound=Question)
-# More than any form of ours has.
+# The most fields a posted form may have; the page's forms have fewer.
 _MOST_FIELDS = 30
-# What a question that can be read is refused for, by the code of the error.
+# Kinds of problems by the error's code; "invalid" for all other codes.
 _KINDS = {"unknown_field": "unknown-field", CONTRADICTION: "unanswerable"}
 
 
 async def json_body(request: Request) -> bytes:
-    """The body of a request that says it is JSON; `Problem` 415 for another kind."""
+    """The body of a request whose Content-Type is JSON. Raises `Problem` 415 for any other type."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise Problem(
@@ -37,19 +37,19 @@ async def json_body(request: Request) -> bytes:
 
 
 async def question_in_body(request: Request, kind: Kinds[Q]) -> Q:
-    """The body as a question; `Problem` 400, 415 or 422."""
+    """The question in a JSON body. Raises `Problem` 415 (other type), 400 (unreadable) or 422 (wrong)."""
     body = await json_body(request)
     with _refused():
         return from_json(kind, body)
 
 
 def question_in_link(request: Request, kind: Kinds[Q]) -> Q:
-    """The query of a link as a question; `Problem` 400 or 422."""
+    """The question in the query of a request's URL. Raises `Problem` as `question_in_query` does."""
     return question_in_query(kind, request.scope["query_string"])
 
 
 def question_in_query(kind: Kinds[Q], query: bytes) -> Q:
-    """A query string as a question; `Problem` 400 or 422."""
+    """The question in a query string. Raises `Problem` 400 (unreadable) or 422 (wrong)."""
     with _refused():
         return from_link(kind, query)
 
@@ -65,8 +65,8 @@ def _refused() -> Iterator[None]:
 
 
 async def form_fields(request: Request) -> dict[str, str]:
-    """The fields of a posted form that say something, without the blanks around them; of one that is there
-    twice the first. `Problem` 400 for a form that has too many."""
+    """The non-empty fields of a posted form, stripped of blanks. Of a repeated field the first value counts.
+    Raises `Problem` 400 if there are too many fields."""
     body = (await request.body()).decode("utf-8", "replace")
     try:
         posted = parse_qs(body, max_num_fields=_MOST_FIELDS)

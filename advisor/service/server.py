@@ -1,4 +1,4 @@
-"""Serving with Granian: what must hold before it listens, its settings, and how it ends."""
+"""Runs the service with Granian: checks before it listens, the server's settings, and a clean end."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from advisor.sweeps.machine.processes import end_with_parent
 MOST_HEAD_BYTES = 16 * 1024
 _HEAD_SECONDS = 10
 _MOST_CONNECTIONS, _OTHER_FILES = 8192, 128
-# So long may answers that are on their way take once it is told to end; who follows a sweep would
-# hold it up for as long as that runs.
+# How long answers in progress may take once the server is told to end. A client that follows a sweep
+# would otherwise keep it running for hours.
 _GRACE_SECONDS = 10
 _APPLICATION = "advisor.service.server:worker_application"
-# Of prometheus-client, which looks for it when it is imported.
+# A variable of prometheus-client, which reads it when it is imported.
 _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _METRICS_PREFIX = "advisor-metrics-"
 
 
-# Inherited by forked workers; where processes are spawned, each loads its own.
+# Data that forked workers inherit; spawned ones find nothing here and load it themselves.
 _LOADED: dict[str, Any] = {}
 
 
 class _Server(MPServer):
-    """Remembers by which signal it was ended."""
+    """A Granian server that remembers which signal ended it."""
 
     ended_by: int | None = None
 
@@ -55,25 +55,25 @@ class _Server(MPServer):
 
 
 def run(settings: Settings) -> None:
-    """Serve until the process is told to end: Ctrl-C and SIGTERM let answers that are on their way go out,
-    and then raise what they raise everywhere (exit codes 130 and 143)."""
+    """Serve until Ctrl-C or SIGTERM. Answers in progress are finished first; then `KeyboardInterrupt` (exit
+    code 130) or `Terminated` (143) is raised. `AdvisorError` if a worker cannot start."""
     settings.to_environment()
     server = _Server(_APPLICATION, **server_settings(settings))
     try:
         with _metrics_folder(settings.workers):
-            # Before workers are forked: they share the memory, and a damaged file is reported in one line.
+            # Loaded before the fork: workers share the memory, and a damaged file causes only one error.
             from advisor.answers.context import load_context
             from advisor.service import app as _app  # noqa: F401
 
             _LOADED["context"] = load_context()
             server.serve()
-    except SystemExit:  # a worker that ends at its start; its exit code means something else here
+    except SystemExit:  # a worker failed to start; its exit code has another meaning here
         raise AdvisorError("the service could not start", hint="its log says why") from None
     raise Terminated if server.ended_by == signal.SIGTERM else KeyboardInterrupt
 
 
 def server_settings(settings: Settings) -> dict[str, Any]:
-    """Settings of Granian: heads up to 16 KiB and 10 s, workers restarted, warnings in our log."""
+    """Granian's settings: limits on request heads (16 KiB, 10 s), restarted workers, TLS, logging."""
     certificate, key = settings.tls_certificate, settings.tls_key
     return {
         "address": address_of(settings)[0],
@@ -99,8 +99,8 @@ def server_settings(settings: Settings) -> dict[str, Any]:
 
 
 def _most_connections() -> int:
-    """Connections that a worker holds at once, as many as its open files allow, not only a thousand:
-    those who write slowly, and need no key for that, keep nobody else out before they are thousands."""
+    """The number of connections that a worker may hold at once. It raises the limit on open files as far as
+    allowed: slow clients, which need no key to occupy connections, must be thousands to block others."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS + _OTHER_FILES
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -110,8 +110,8 @@ def _most_connections() -> int:
 
 
 def worker_application() -> Any:
-    """The application of a worker process; its settings come by the environment."""
-    # Killed or not: a worker that stayed would hold the port, and answer beside the server started next.
+    """The ASGI application of a worker process, with the settings from the environment."""
+    # End with the server, even if that is killed: a worker that survives would keep answering on the port.
     parent = multiprocessing.parent_process()
     end_with_parent(signal.SIGTERM, parent.pid if parent else None)
     from advisor.service.app import create_app
@@ -119,14 +119,14 @@ def worker_application() -> Any:
     settings = Settings.from_environment()
     app = create_app(settings, _LOADED.get("context"))
     proxy = settings.trusted_proxy
-    # Who asks is told by the connection, unless a proxy that is trusted says otherwise.
+    # The client's address is that of the connection, unless a trusted proxy names another one.
     return wrap_asgi_with_proxy_headers(app, [proxy]) if proxy else app
 
 
 def check_may_listen(settings: Settings) -> None:
-    """`UsageError` where the port is taken, and where strangers could ask without a key: at another address
-    than loopback, or under a public name, while no key works. `DataError` where the audit log cannot be
-    written, or the store not be read."""
+    """Raise `UsageError` if the port is taken, or if there is no working key although others can reach the
+    service (by an address other than loopback or a public name). Raise `DataError` if the audit log cannot be
+    written or the store cannot be read."""
     AuditLog(settings.audit_log).check()
     if (not settings.is_loopback or settings.public_hosts) and not _has_working_key(settings):
         hint = "make one: advisor keys add NAME --scope read"
@@ -146,19 +146,19 @@ def _has_working_key(settings: Settings) -> bool:
 
 
 def address_of(settings: Settings) -> tuple[str, int]:
-    """The IP address and port to listen on; `UsageError` for a host that is no address."""
+    """The IP address and port to listen on. Raises `UsageError` if the host cannot be resolved."""
     return _resolved(settings)[1]
 
 
 def url_of(settings: Settings) -> str:
-    """The address in a browser."""
+    """The URL at which a browser reaches the service."""
     host, port = address_of(settings)
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if settings.tls_certificate else 'http'}://{shown}:{port}"
 
 
 def logging_settings(level: str) -> dict[str, Any]:
-    """For `logging.config.dictConfig`: JSON lines on stderr; libraries only warn unless debugging."""
+    """Settings for `logging.config.dictConfig`: JSON lines on stderr; libraries usually log warnings only."""
     own = "ERROR" if level == "error" else "WARNING" if level == "warning" else "INFO"
     others = {"debug": "DEBUG", "error": "ERROR"}.get(level, "WARNING")
     return {
@@ -192,7 +192,7 @@ def _resolved(settings: Settings) -> tuple[socket.AddressFamily, tuple[str, int]
 
 
 def _check_port(settings: Settings) -> None:
-    """Workers share the port (SO_REUSEPORT), and so would another server: nobody may have it."""
+    """Raise `UsageError` if the port is in use; with SO_REUSEPORT a second server would silently share it."""
     family, address = _resolved(settings)
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -223,7 +223,7 @@ def _unavailable(settings: Settings, error: OSError) -> UsageError:
 
 
 def _metrics_folder(workers: int) -> Any:
-    """The folder in which several workers count together; the operator's own stays."""
+    """A context with a temporary folder for the metrics of several workers, unless the operator set one."""
     if workers == 1 or os.environ.get(_METRICS_VARIABLE):
         return nullcontext()
     _remove_orphans()
@@ -234,7 +234,7 @@ def _metrics_folder(workers: int) -> Any:
 
 
 def _remove_orphans() -> None:
-    """The folders of servers that were killed: nobody holds their lock any more."""
+    """Delete the metrics folders of servers that were killed, which are those whose lock is free."""
     for path in Path(tempfile.gettempdir()).glob(f"{_METRICS_PREFIX}*"):
         with suppress(OSError):
             if path.stat().st_uid == os.getuid():
@@ -243,7 +243,7 @@ def _remove_orphans() -> None:
 
 
 def _lock_of(folder: str | Path) -> int:
-    """A file of the folder, locked while this process or a worker lives; `OSError` where another's does."""
+    """Lock the folder's lock file until this process and its workers end. `OSError` if it is locked."""
     lock = os.open(Path(folder) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The store within a request: opened for it, away only for a moment, else 503."""
+"""Opens the store for one request; an unavailable store becomes a 503 problem."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from advisor.service.settings import Settings
 from advisor.store.measurements import SqlStore
 from advisor.store.schedules import ScheduleBook
 
-# A person waits; whoever comes back later loses nothing, since every write can be repeated.
+# Short, since a person waits. A refused client can simply retry, because every write may be repeated.
 _PATIENCE_SECONDS = 10.0
 Tables = TypeVar("Tables", SqlStore, ScheduleBook)
 
 
 def stored(settings: Settings, *, reading: bool) -> AbstractContextManager[SqlStore]:
-    """The measurements; `Problem` 503 where the database is away, full or another program's."""
+    """The store of measurements. Raises `Problem` 503 if the database cannot be opened or used."""
     return _opened(SqlStore, settings, reading)
 
 
 def scheduled(settings: Settings, *, reading: bool) -> AbstractContextManager[ScheduleBook]:
-    """The schedules, likewise."""
+    """The store of schedules and runs. Raises `Problem` 503 as `stored` does."""
     return _opened(ScheduleBook, settings, reading)
 
 

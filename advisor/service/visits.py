@@ -1,4 +1,4 @@
-"""A request as the gate, the routes and the audit log see it: its caller, and the scope that it needs."""
+"""One HTTP request as the gate, the routes and the audit log share it: its caller and the scope it needs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from advisor.messages import Message
 from advisor.service.problems import Problem
 from advisor.store.keys import Scope
 
-# Answered without a key: whether it lives, what can be asked, how to log in, the page's own files.
+# Paths that need no key: health checks, the API's description, the login, and the page's static files.
 _OPEN = frozenset(("/healthz", "/readyz", "/openapi.json", "/login", "/favicon.ico"))
 _OPEN_FOLDER = "/static/"
-# After so long an answer tells what is known, or that it could not be had.
+# How long a client may wait; after that it gets what is known so far, or a refusal.
 PATIENCE_SECONDS = 30.0
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class Caller(Struct, frozen=True):
-    """The caller: a key (`by` 'key', or 'session' where a page was logged in with it), or somebody on
-    this machine while the store has no keys ('loopback')."""
+    """Who sent a request. `by` is 'key' for an API key, 'session' for a page that was logged in with a key,
+    and 'loopback' for anybody on this machine while the store has no keys."""
 
     by: str
     scope: Scope
@@ -36,7 +36,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def may_spend(self) -> bool:
-        """Whether it may spend money at a cloud: only a key of scope admin may."""
+        """Whether the caller may spend money at a cloud; that takes a key of scope admin."""
         return self.key_id is not None and self.scope is Scope.ADMIN
 
 
@@ -45,9 +45,9 @@ LOCAL_READER = Caller("loopback", Scope.READ)
 
 
 class Visit(Struct):
-    """One request from its headers to its answer, as the gate, the routes and the audit log see it: `needed`
-    is the scope of its route, `subject` what it changes, `refusal` why it was refused, `receive` tells when
-    its client leaves (None: somebody else listens), and `rate_headers` how often it may be repeated."""
+    """One request from its headers to its answer. `needed` is the scope that its route requires, `subject`
+    the name of what it changes, `refusal` the reason for refusing it, `receive` the ASGI channel that reports
+    a disconnect (None: the route reads it), and `rate_headers` the RateLimit headers of the answer."""
 
     scope: AsgiScope
     headers: Headers
@@ -63,7 +63,7 @@ class Visit(Struct):
 
     @classmethod
     def of(cls, scope: AsgiScope) -> Visit:
-        """The visit of an ASGI scope, made where it has none yet."""
+        """The visit stored in an ASGI scope; creates and stores one if there is none."""
         state = scope.setdefault("state", {})
         if "visit" not in state:
             state["visit"] = cls(scope, Headers(scope=scope))
@@ -71,23 +71,23 @@ class Visit(Struct):
         return visit
 
     async def leave(self) -> None:
-        """Return when the client has left; the request was read before."""
+        """Wait until the client disconnects. The body must have been read before."""
         assert self.receive is not None
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
     def still_waits(self) -> bool:
-        """Whether the client is there, and has waited no longer than anybody may."""
+        """Whether the client is still connected and has waited less than `PATIENCE_SECONDS`."""
         return not self.has_left and time.monotonic() < self.began + PATIENCE_SECONDS
 
     @property
     def method(self) -> str:
-        """GET, POST, .."""
+        """The HTTP method, in capitals."""
         return str(self.scope["method"])
 
     @property
     def path(self) -> str:
-        """Without the query."""
+        """The path of the URL, without the query."""
         return str(self.scope["path"])
 
     @property
@@ -97,37 +97,37 @@ class Visit(Struct):
 
     @property
     def client(self) -> str:
-        """The name under which a client is counted: its key, else its network."""
+        """The name under which limits count a client: the id of its key, or else its network."""
         return (self.caller.key_id if self.caller else None) or client_network(self.address)
 
     @property
     def changes(self) -> bool:
-        """Whether a request of this method may change something."""
+        """Whether the request's method may change something."""
         return self.method not in _SAFE_METHODS
 
     @property
     def is_open(self) -> bool:
-        """Whether it needs no key."""
+        """Whether the request's path needs no key."""
         return self.path in _OPEN or self.path.startswith(_OPEN_FOLDER)
 
     @property
     def wants_page(self) -> bool:
-        """Whether a browser opens a page, which can be sent to the login."""
+        """Whether a browser is opening a page, so that it can be redirected to the login."""
         is_page = not self.path.startswith("/v1") and self.path != "/metrics"
         return is_page and self.method == "GET" and "text/html" in self.headers.get("accept", "")
 
     @property
     def route(self) -> str | None:
-        """The template of the route that answered; None where there is none."""
+        """The path template of the route that answered; None if no route did."""
         return getattr(self.scope.get("route"), "path", None)
 
 
-# The one that a task answers.
+# The visit that the current task answers.
 CURRENT: ContextVar[Visit | None] = ContextVar("visit", default=None)
 
 
 def client_network(address: str) -> str:
-    """The network of one customer: the address itself, of IPv6 its /64."""
+    """The network of one customer: an IPv4 address itself, or the /64 network of an IPv6 address."""
     if ":" not in address:
         return address
     try:
@@ -145,7 +145,7 @@ def visit_of(request: Request) -> Visit:
 
 
 def needs(scope: Scope) -> Any:
-    """A dependency of a route: `Problem` 401 without a caller, 403 for one without the scope."""
+    """A route dependency that raises `Problem` 401 without a caller and 403 if the caller lacks `scope`."""
 
     async def check(request: Request) -> None:
         require_scope(request, scope)
@@ -155,7 +155,7 @@ def needs(scope: Scope) -> Any:
 
 
 def require_scope(request: Request, scope: Scope) -> None:
-    """`Problem` 401 without a caller, 403 for one without the scope."""
+    """Raise `Problem` 401 if the request has no caller, and 403 if its caller lacks `scope`."""
     visit = visit_of(request)
     visit.needed = scope
     caller = visit.caller
@@ -179,7 +179,7 @@ def require_scope(request: Request, scope: Scope) -> None:
 
 
 def require_spender(request: Request) -> None:
-    """`Problem` 403 for a caller that may not spend money at a cloud."""
+    """Raise `Problem` 403 if the caller may not spend money at a cloud."""
     visit = visit_of(request)
     visit.needed = Scope.ADMIN
     if visit.caller is None or not visit.caller.may_spend:
@@ -193,7 +193,7 @@ def require_spender(request: Request) -> None:
 
 
 def unauthorized(detail: str) -> Problem:
-    """401 with what a client has to send."""
+    """A 401 problem that says which header a client has to send."""
     return Problem(
         401,
         "unauthorized",

@@ -1,1 +1,1 @@
-"""The page: HTML from the server for each question, and a little script that makes it live."""
+"""The web pages: HTML that the server renders for each question, and a small script that updates it."""

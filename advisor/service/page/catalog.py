@@ -1,4 +1,4 @@
-"""The catalogue's pages: instance types, GPUs, and one type with its prices and rates."""
+"""The pages of the catalogue: instance types, GPUs, and one type with its prices and rates."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from advisor.service.page.specs import NOTHING, gpu_text, setting_of
 from advisor.units import format_mib, format_rate
 
 Record = Mapping[str, Any]
-# What a page lists at once, and a cursor may begin at.
+# The rows of one page, and the most digits of a cursor (the index of its first row).
 ROWS, _MOST_DIGITS = 50, 7
-# Shown of every type: what people run, of several kinds.
+# Networks whose rates are shown for every instance type: popular ones of several kinds.
 POPULAR = (
     *("resnet50", "efficientnet_b0", "vit_b_16", "yolov8s", "maskrcnn_resnet50_fpn"),
     *("bert-base-uncased", "gpt2", "whisper-large-v3", "stable-diffusion-xl", "googlenet"),
@@ -39,19 +39,19 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/catalog")
 async def offers(request: Request) -> Response:
-    """Priced instance types, cheapest first, a page at a time."""
+    """A page of priced instance types, cheapest first."""
     return await _answered(request, _offers, {"cloud": "aws", "region": "us-east-1", "market": "on-demand"})
 
 
 @router.get("/catalog/gpus")
 async def gpus(request: Request) -> Response:
-    """GPUs with what they can do, and the cheapest instance that has one."""
+    """The GPUs with their specifications and the cheapest instance type that has each."""
     return await _answered(request, _gpus, {"cloud": "aws", "market": "on-demand"})
 
 
 @router.get("/catalog/{instance_type}")
 async def instance(request: Request, instance_type: str) -> Response:
-    """One type: what it has, what it costs where, and what it does."""
+    """One instance type: its hardware, its price by region, and its rates for `POPULAR` networks."""
     return await _answered(request, partial(_instance, instance_type), {"market": "on-demand"})
 
 
@@ -159,7 +159,7 @@ def _facts(document: Record, t: Texts) -> Iterator[tuple[str, str]]:
 
 
 def _rates(context: Context, fields: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """A network and a task each, where they can be predicted on the type."""
+    """Predictions for each of the `POPULAR` networks and tasks, without those that fail."""
     for model in POPULAR:
         for task in (Task.INFERENCE, Task.TRAINING):
             words = {**fields, "model": model, "task": str(task)}

@@ -1,4 +1,4 @@
-"""`/compare`: instances, GPUs or whole specs side by side, on one scale."""
+"""`/compare`: a page that compares instances, GPUs or whole specs on one scale."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from advisor.service.page.specs import (
 from advisor.units import format_mib, format_rate, format_usd
 
 Record = Mapping[str, Any]
-# More columns nobody reads.
+# The most specs compared at once; more columns are hard to read.
 MOST = 4
 _PLACE = ("cloud", "region", "market")
 
 
 class Fact(NamedTuple):
-    """A row of specs: its name, its value (None is a dash), how that is written, and which value is best."""
+    """A table row: its name, the getter of a spec's value (None: a dash), its formatter, and min or max."""
 
     name: str
     of: Callable[[Record], Any]
@@ -54,7 +54,7 @@ class Fact(NamedTuple):
     best: Callable[[Iterable[Any]], Any] | None = None
 
     def row(self, specs: Sequence[Record]) -> dict[str, Any]:
-        """A text for each spec, and the place of the best one; None where all are alike."""
+        """The text for each spec, and the index of the best one (None if all are equal)."""
         values = [self.of(spec) for spec in specs]
         known = {value for value in values if value is not None}
         best = values.index(self.best(known)) if self.best and len(known) > 1 else None
@@ -63,7 +63,7 @@ class Fact(NamedTuple):
 
 
 def _instances_view(document: Record, target: float | None, t: Texts) -> dict[str, Any]:
-    """Values of `comparison.html`: one group a network, its bars on one scale."""
+    """Values of `comparison.html` for instances or GPUs: one group per network, with bars on one scale."""
     rows, groups = document["rows"], []
     models = [request["model"] for request in document["requests"]]
     sentences = dict(zip(models, document["asked"], strict=True))
@@ -86,7 +86,7 @@ def _instances_view(document: Record, target: float | None, t: Texts) -> dict[st
 
 
 def _columns(rows: Sequence[Record], t: Texts) -> list[Column]:
-    """Columns of instances or GPUs; a dash where no batch fits."""
+    """The columns of a table of instances or GPUs. Cells show a dash if no batch fits."""
     confidences = [row["predicted"]["confidence"] for row in rows if row["predicted"]]
     of_gpus = not any("instance_type" in row for row in rows)
 
@@ -119,7 +119,7 @@ def _provenance(row: Record, t: Texts) -> str:
 
 
 def _row(row: Record, full: float, target: float | None, shared: Sequence[Any], t: Texts) -> dict[str, Any]:
-    """The bar of an instance or a GPU, and what is to be minded of it and not of every one."""
+    """Values of one instance or GPU: its bar, and the warnings that are not `shared` by all rows."""
     warnings = [text for text in row.get("warnings", ()) if text not in shared]
     view = {"name": _name(row), "relative": row["relative"], "warnings": warnings}
     if row["predicted"] is None:
@@ -143,7 +143,7 @@ def _specs_view(
     t: Texts,
     what_if: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Values of `comparison.html`: a column a spec, a row a fact."""
+    """Values of `comparison.html` for specs: one column per spec, one row per fact."""
     full = _full(specs, target)
     view = {
         "names": [spec["instance_type"] for spec in specs],
@@ -186,7 +186,7 @@ def _facts(
 
 
 def _spec_words(words: Mapping[str, str]) -> list[str]:
-    """The specs that are asked for; `UsageError` for other than two to `MOST` of them."""
+    """The specs in the question, as texts. Raises `UsageError` unless there are two to `MOST` of them."""
     specs = [" ".join(word.split()) for word in words["spec"].split(",")]
     specs = [word for word in dict.fromkeys(specs) if word]
     if not 2 <= len(specs) <= MOST:
@@ -215,7 +215,7 @@ def _predicted(context: Context, word: str, words: Mapping[str, str], frame: Fra
     try:
         return ask.predict(context, question_of(Predict, words)).document()
     except UsageError as error:
-        # The fields of one spec are no fields of this form.
+        # This form has one field for specs instead of these.
         if error.field in names:
             error.field = "spec"
         raise

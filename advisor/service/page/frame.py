@@ -1,7 +1,7 @@
-"""The frame of every page: language, theme, headers, templates and files.
+"""What all pages share: language, theme, headers, templates and static files.
 
-The address of a file holds a hash of all files, so that a new release is a new address and modules may
-import each other by relative names.
+The URL of a static file contains a hash of all files. Therefore browsers fetch the files of a new release
+anew, and modules may import each other by relative names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from advisor.units import format_mib
 
 FOLDER = Path(__file__).with_name("static")
 _TYPES = {".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-# They stand in the page itself: the first paint of a first visit waits for no second request.
+# Style sheets inside the page itself, so that the first paint waits for no second request.
 _STYLES = ("app.css", "answer.css")
 _MOST_CHARACTERS = 80
 _FOR_A_YEAR = "public, max-age=31536000, immutable"
@@ -43,26 +43,26 @@ router = APIRouter(include_in_schema=False)
 
 @cache
 def files() -> dict[str, bytes]:
-    """Contents by path under `static/`; licences and the like are not served."""
+    """The contents of the served files by their paths under `static/` (scripts and images only)."""
     paths = sorted(path for path in FOLDER.rglob("*") if path.suffix in _TYPES)
     return {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in paths}
 
 
 @cache
 def styles() -> Markup:
-    """The style sheets, as the text of the page's one `style`."""
+    """The style sheets joined, as the text of the page's single `style` element."""
     return Markup("".join((FOLDER / name).read_text() for name in _STYLES))
 
 
 def styles_source() -> str:
-    """The source in a Content-Security-Policy that allows this text and no other."""
+    """The source expression that allows just this `style` text in a Content-Security-Policy."""
     digest = hashlib.sha256(styles().encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 @cache
 def version() -> str:
-    """Twelve hex digits of all names and contents."""
+    """Twelve hex digits of a hash of all static files' names and contents."""
     digest = hashlib.sha256()
     for name, content in files().items():
         digest.update(name.encode() + b"\0" + content)
@@ -70,14 +70,14 @@ def version() -> str:
 
 
 def static_path(name: str) -> str:
-    """The path of a file; `KeyError` for one that is not there."""
+    """The URL path of a static file. Raises `KeyError` if there is no such file."""
     files()[name]
     return f"/static/{version()}/{name}"
 
 
 @router.get("/static/{_version}/{name:path}")
 def static_file(_version: str, name: str) -> Response:
-    """A file of the page; the version is for browsers, any of them gets today's file."""
+    """A static file. The version only serves browser caches: every version gets the current file."""
     if name not in files():
         raise HTTPException(404, "no such file")
     kind = _TYPES[Path(name).suffix]
@@ -88,13 +88,13 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
-    """A template as text; a name that it misses is an error, never a gap."""
+    """A template filled in with `values`. A missing value is an error, never an empty text."""
     return environment().get_template(template).render(values)
 
 
 @cache
 def environment() -> Environment:
-    """One for the process: templates are compiled once."""
+    """The Jinja environment of the process, which compiles each template once."""
     made = shared_environment(TEMPLATES)
     made.filters |= {"moment": moment, "mib": format_mib, "plain": plain, "cut": cut}
     made.globals |= {"static": static_path, "styles": styles, "translated": _translated}
@@ -102,24 +102,24 @@ def environment() -> Environment:
 
 
 def moment(text: str | None, zone: str = " UTC") -> str:
-    """'2026-11-21 22:30 UTC': to the minute; '' where it has not come."""
+    """An ISO time as '2026-11-21 22:30 UTC', to the minute; '' for None."""
     return f"{text[:16].replace('T', ' ')}{zone}" if text else ""
 
 
 def cut(name: str) -> str:
-    """A name as far as a page has room for it; imports have them at any length."""
+    """A name cut to the length that a page has room for; imported names may be of any length."""
     return name if len(name) <= _MOST_CHARACTERS else f"{name[:_MOST_CHARACTERS]}…"
 
 
 @pass_context
 def _translated(context: Context, text: object) -> Markup:
-    """A sentence in the page's language; English is marked where nothing else is."""
+    """A sentence in the page's language, or marked as English if there is no translation."""
     texts: Texts = context["t"]
     return shown(translated(text if isinstance(text, Message) else str(text), texts, spelled(texts)))
 
 
 def spelled(texts: Texts) -> Spell:
-    """Fields by the names that the page has for them."""
+    """A function that gives a field's label on the page, as `Message.render` needs it."""
 
     def spell(field: str) -> str:
         label = texts.known(f"field.{field}", "")
@@ -140,10 +140,10 @@ def page_texts(language: str) -> Texts:
 
 
 def chosen_language(words: str | None, remembered: str | None, accepted: str | None) -> str:
-    """`?lang=`, else the cookie, else the best of Accept-Language, else English.
+    """The language of `?lang=`, else the cookie, else the best in Accept-Language, else English.
 
-    What names no language that is spoken here is passed over; 'zh', 'zh-Hans-CN' and 'ZH-cn' are one."""
-    # Most wanted first; what has no weight counts 1, and 0 is not wanted at all.
+    Unsupported languages are skipped. 'zh', 'zh-Hans-CN' and 'ZH-cn' all mean Chinese."""
+    # By falling weight. The weight defaults to 1, and 0 means "not acceptable" (RFC 9110, 12.5.4).
     weighed = [(float(weight or 1), tag) for tag, weight in _ACCEPTED.findall((accepted or "")[:400])]
     wanted = [tag for weight, tag in sorted(weighed, key=lambda pair: -pair[0]) if weight > 0]
     primaries = (tag.strip().lower().partition("-")[0] for tag in (words or "", remembered or "", *wanted))
@@ -156,18 +156,18 @@ NAVIGATION = (
     ("/predict", "nav.predict"),
     ("/catalog", "nav.catalog"),
 )
-# Of whoever runs the service, below every page.
+# Links for operators of the service, at the bottom of every page.
 OPERATORS = (("/measurements", "nav.measurements"), ("/sweeps", "nav.sweeps"))
-# Where the answer of a page stands that is sent ahead of it.
+# The place of the answer in a template whose page is sent before the answer is ready.
 ANSWER = "<!--answer-->"
 THEMES = ("light", "dark")
-# Parameters that say how a page looks, not what it answers.
+# Query parameters about the look of a page, not about the question.
 LOOKS = ("lang", "theme", "part")
 _A_YEAR = 365 * 24 * 3600
 
 
 class Frame:
-    """One request as a page sees it: `words` are its parameters without blanks and looks."""
+    """One request for a page. `words` are its non-empty query parameters, stripped, without `LOOKS`."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -176,28 +176,28 @@ class Frame:
         self.texts: Texts = page_texts(chosen_language(query.get("lang"), cookies.get("lang"), accepted))
         themes = (query.get("theme"), cookies.get("theme"))
         self.theme = next((theme for theme in themes if theme in THEMES), None)
-        # A form sends every field: those left empty say nothing.
+        # A form sends all fields; empty ones are ignored.
         stripped = ((name, value.strip()) for name, value in query.multi_items() if name not in LOOKS)
         self.words = [(name, value) for name, value in stripped if value]
         self.is_part = query.get("part") in ("answer", "inner")
         self.is_example = False
 
     def here(self, path: str, **changed: object) -> str:
-        """A link in the same language: the cookie knows it, and a copied address says it too."""
+        """A link that keeps `?lang=` if this URL has it, so that a copied URL keeps the language."""
         looks = {"lang": self.texts.language} if "lang" in self.request.query_params else {}
         return link(path, changed | looks)
 
     def same(self, path: str, **changed: object) -> str:
-        """A link to the same question with other words; None takes a word out."""
+        """A link to the same question with some words changed; None removes a word."""
         merged = {**dict(self.words), **changed}
         return self.here(path, **{name: value for name, value in merged.items() if value is not None})
 
     def text(self, template: str, **values: Any) -> str:
-        """A template filled in with the frame and `values`."""
+        """The template filled in with the values that all pages share and with `values`."""
         query, path, t = self.request.query_params, self.request.url.path, self.texts
         caller = visit_of(self.request).caller
         other = next(language for language in LANGUAGES if language != t.language)
-        # Without a script nobody knows what the system prefers: dark is offered first.
+        # The server cannot know the system's theme, so dark is offered first.
         theme = "light" if self.theme == "dark" else "dark"
         common = {
             "t": t,
@@ -224,11 +224,11 @@ class Frame:
         return render(template, common | values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """A page of `text`; a switched language or theme is kept in a cookie that scripts may read."""
+        """A response with the filled-in template. A language or theme in the URL is kept in a cookie."""
         return self._dressed(HTMLResponse(self.text(template, **values), status))
 
     def streamed(self, head: str, answer: Awaitable[str], tail: str) -> Response:
-        """A page whose answer comes later than what stands before it."""
+        """A page that is sent in two parts: `head` at once, the answer and `tail` when it is ready."""
         return self._dressed(_Streamed(head, answer, tail))
 
     def _dressed(self, response: Response) -> Response:
@@ -242,7 +242,7 @@ class Frame:
 
 
 class _Streamed(HTMLResponse):
-    """Sent in two parts, and not compressed: that would keep the first one back."""
+    """A page sent in two parts. It is not compressed, because that would delay the first part."""
 
     def __init__(self, head: str, answer: Awaitable[str], tail: str) -> None:
         super().__init__()
@@ -258,7 +258,7 @@ class _Streamed(HTMLResponse):
 
 
 def link(path: str, fields: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
-    """A path with a query, which may be empty."""
+    """A path with the fields as its query; the path alone if there are no fields."""
     pairs = list(fields.items() if isinstance(fields, Mapping) else fields)
     query = urlencode(pairs, safe=":,./@", doseq=True)
     return f"{path}?{query}" if query else path

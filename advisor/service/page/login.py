@@ -1,9 +1,9 @@
-"""`/login` and `/logout`: a key is shown once, a cookie stands for it for half a day.
+"""`/login` and `/logout`: a user enters a key once, and a session cookie replaces it for half a day.
 
-The cookie's token is another random secret, of which the store has the digest: it says nothing of the key,
-ends with it, and works in all worker processes. Scripts cannot read it (HttpOnly), other sites' pages cannot
-send it (SameSite=Strict), and what changes something is taken with it only where the browser says that our
-own page asks (`gate.is_own_page`).
+The cookie holds a random token, of which the store keeps the digest. The token does not reveal the key, ends
+with it, and works in all worker processes. Scripts cannot read it (HttpOnly), other sites' pages cannot send
+it (SameSite=Strict), and a request that changes something is accepted with it only if the browser says that
+it comes from our page (`gate.is_own_page`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ SESSION_SECONDS = 12 * 3600.0
 
 @router.get("/login")
 async def show(request: Request) -> Response:
-    """The form."""
+    """The login form."""
     return _form(request, local_path(request.query_params.get("next", "/")))
 
 
 @router.post("/login")
 async def enter(request: Request) -> Response:
-    """Take a key; on with a cookie, or the form again with what is wrong."""
+    """Log in with the posted key: set the cookie and redirect, or show the form with the error."""
     fields = await form_fields(request)
     next_path = local_path(fields.get("next", "/"))
     try:
@@ -50,7 +50,7 @@ async def enter(request: Request) -> Response:
 
 @router.post("/logout")
 async def leave(request: Request) -> Response:
-    """End the session, if there is one; the form again."""
+    """End the session, if there is one, and redirect to the form."""
     state, token = request.app.state, request.cookies.get(COOKIE)
     if token:
         await run_in_threadpool(_end_session, state.settings.database_url, token)
@@ -61,17 +61,17 @@ async def leave(request: Request) -> Response:
 
 
 def _form(request: Request, next_path: str, problem: str = "", status: int = 200) -> Response:
-    """It posts `key` and `next` to /login. The link to `next_path` is for who followed a link of another
-    site: the browser sends our cookie only where our own page leads."""
+    """The login form, which posts `key` and `next` to /login. It links to `next_path` for users who came from
+    another site and are logged in already: the browser sends the cookie only when they follow our link."""
     frame = Frame(request)
     return frame.page("login.html", status=status, problem=problem, next_path=next_path)
 
 
 async def log_in(request: Request, key: str) -> str:
-    """The token of a new session of that key, for `set_cookie`.
+    """Open a session for the key and return its token, for `set_cookie`.
 
-    `Problem` 401 for a key that does not work, 403 where another site's page sent the form, 429 after too
-    many keys that did not work."""
+    Raises `Problem` 401 if the key does not work, 403 if another site's page sent the form, and 429 after
+    too many keys that did not work."""
     state, visit = request.app.state, visit_of(request)
     if not is_own_page(visit):
         raise foreign_page()
@@ -87,7 +87,7 @@ async def log_in(request: Request, key: str) -> str:
 
 
 def set_cookie(response: Response, request: Request, token: str) -> None:
-    """Let the browser keep the token, or forget it where it is ''."""
+    """Set the session cookie to the token, or delete the cookie if the token is ''."""
     response.set_cookie(
         COOKIE,
         token,
@@ -100,7 +100,7 @@ def set_cookie(response: Response, request: Request, token: str) -> None:
 
 
 def local_path(text: str) -> str:
-    """The path to go to after the login: one of ours, '/' for anything else."""
+    """The path to open after the login: `text` if it is a path of this service, else '/'."""
     is_ours = text.startswith("/") and not text.startswith(("//", "/login", "/logout"))
     return text if is_ours and "\\" not in text and text.isprintable() else "/"
 

@@ -1,4 +1,4 @@
-"""Pages of stored measurements and of sweeps, with a form that starts a small sweep."""
+"""The pages of stored measurements and of sweeps, with a form that starts a small sweep."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from advisor.store.measurements import page_of
 
 Record = Mapping[str, Any]
 router = APIRouter(include_in_schema=False)
-# Where a bar of the highest rate, or of the widest spread of a group, ends, in percent.
+# The percentage of the width at which the highest rate of a group ends.
 _FILLED = 96.0
 WAITING = "waiting"
-# What says nothing of what is measured.
+# Fields that do not describe what is measured.
 _USUAL = ("on", "executor")
 
 
 def job_view(job: Record, status: Record | None, trials: Sequence[Record], t: Texts) -> dict[str, Any]:
-    """Values of `sweep_now.html`: how far it is, what it does now, and each trial."""
+    """Values of `sweep_now.html`: the progress and state of a sweep, and each trial with its bar."""
     rates = [row["throughput_samples_per_second"] or 0.0 for row in trials]
     scale = _FILLED / (max(rates, default=0.0) or 1.0)
     done = len(trials) - (status["left"] if status else 0)
@@ -58,12 +58,12 @@ def job_view(job: Record, status: Record | None, trials: Sequence[Record], t: Te
 
 
 def asked_text(job: Record) -> str:
-    """The question as the form writes it; the API takes lists, too: [0.5, 1] -> '0.5,1'."""
+    """The sweep's question as the form would write it; lists from the API become text ([0.5, 1]: '0.5,1')."""
     values = [value for name, value in job["asked"].items() if name not in _USUAL]
     return ", ".join(",".join(map(str, value)) if isinstance(value, list) else str(value) for value in values)
 
 
-# What the form begins with: two trials on an emulated GPU, a minute on a quiet machine.
+# The initial values of the form: two trials on an emulated GPU, which take a minute on an idle machine.
 EXAMPLE = {
     "networks": "googlenet",
     "tasks": "inference",
@@ -74,7 +74,7 @@ EXAMPLE = {
     "max_minutes": "10",
 }
 FIELDS = ("networks", "tasks", "vcpus", "memory", "disks", "accelerator", "iterations")
-# On this machine alone: no cluster has to be started for it.
+# Sweeps of the form run on this machine only, so they need no cluster.
 HERE = {"executor": "process"}
 
 
@@ -83,14 +83,14 @@ environment().filters["asked_text"] = asked_text
 
 @router.get("/sweeps")
 def sweeps(request: Request) -> Response:
-    """The list of sweeps, and the form that starts one."""
+    """The page with the list of sweeps and the form that starts one."""
     frame = Frame(request)
     return _listed(frame, {"words": EXAMPLE | dict(frame.words)}, 200)
 
 
 @router.post("/sweeps")
 async def start(request: Request) -> Response:
-    """Start what the form asks for, and go where it can be watched; else the form again."""
+    """Start the sweep in the form and redirect to its page; show the form again if that fails."""
     frame = Frame(request)
     words = await form_fields(request)
     try:
@@ -105,7 +105,7 @@ async def start(request: Request) -> Response:
 
 @router.get("/sweeps/{job_id}")
 def sweep(job_id: str, request: Request) -> Response:
-    """One of them, as it stands now."""
+    """The page of one sweep with its current state."""
     frame = Frame(request)
     values, status = answered(frame, _standing, request, job_id, frame)
     template = "sweep_now.html" if frame.is_part else "sweep.html"
@@ -114,7 +114,7 @@ def sweep(job_id: str, request: Request) -> Response:
 
 @router.post("/sweeps/{job_id}/stop")
 async def stop(job_id: str, request: Request) -> Response:
-    """Ask it to end; what it has measured is kept."""
+    """End a sweep, keeping its measurements, and redirect to its page."""
     frame = Frame(request)
     try:
         require_scope(request, Scope.MEASURE)
@@ -148,14 +148,14 @@ def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     return frame.page("sweeps.html", status=status, **shown, jobs=sweeps)
 
 
-# A bootstrap of each run takes milliseconds: a page of these is there in a moment.
+# Rows of one page. Each needs bootstraps of some milliseconds, so a page takes a moment.
 ROWS = 40
 FILTERS = ("model", "task", "accelerator", "status")
 
 
 @router.get("/measurements")
 def measurements(request: Request) -> Response:
-    """Rows with their rates, one scale for those of one network and task."""
+    """The page of measurements, grouped by network and task; the bars of a group share a scale."""
     frame = Frame(request)
     values, status = answered(frame, _view, request, frame)
     anything, t = ("", frame.texts("measured.anything")), frame.texts
@@ -215,12 +215,12 @@ def _group(name: tuple[str, str], rows: Sequence[Record], t: Texts) -> dict[str,
 
 
 def _box(rates: Mapping[str, float], scale: float) -> dict[str, float]:
-    """Percentiles of single steps, in percent of the bar."""
+    """The percentiles of the step rates as positions on the bar, in percent of its width."""
     ends = {name: round(scale * rate, 2) for name, rate in rates.items()}
     return ends | {"width": round(ends["p75"] - ends["p25"], 2)}
 
 
 def _error(spread: Record | None) -> float | None:
-    """Half of the first run's interval over its rate; None where it has too few steps."""
+    """The relative error of the first run: half its interval over its rate. None if it has too few steps."""
     error = spread["runs"][0]["relative_error"] if spread and spread["runs"] else None
     return None if error is None else float(error)

@@ -1,4 +1,4 @@
-"""`/predict`: one instance, and what it would reach with other vCPUs, RAM or disk."""
+"""`/predict`: the rate of one instance, and what it would be with other vCPUs, RAM or disk."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Record = Mapping[str, Any]
 VCPUS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _MIB = 1024
 MEMORY_MIB = tuple(gib * _MIB for gib in (2, 4, 8, 16, 32, 64, 128, 256, 512))
-# Rates of AWS's general volume that are priced apart: its least, its usual steps, its most.
+# Provisioned rates of AWS's gp3 volume, which cost extra: the baseline, usual steps, the maximum.
 GP3_RATES = ("", ":4000iops:250MiB/s", ":6000iops:500MiB/s", ":16000iops:1000MiB/s")
-# Of the other clouds the types themselves, slow ones first.
+# Disk types of the other clouds, slow ones first.
 TYPES = {"gcp": ("pd-standard", "pd-balanced", "pd-ssd"), "alibaba": ("cloud_ssd", "cloud_essd_pl1")}
-# Texts that make of a spec what nobody sells.
+# Fields that change an instance into one that nobody sells.
 CHANGES = ("vcpus", "memory")
 
 
 class Step(NamedTuple):
-    """A step of a slider: what is sent ('' is as it is), what is shown, and what is predicted."""
+    """A step of a slider: the form's value ('' for the real one), its label, and the amount to predict."""
 
     value: str
     text: str
@@ -45,7 +45,7 @@ class Step(NamedTuple):
 def _steps(
     real: float, amounts: Iterable[float], t: Texts, write: Callable[..., str], show: Callable[..., str]
 ) -> list[Step]:
-    """Amounts up to four times the instance's own, which is among them and needs no word in the address."""
+    """Steps up to four times the `real` amount, which is included and has the value ''."""
     steps = sorted({*(amount for amount in amounts if amount <= 4 * real), real})
     return [
         Step("", t("what_if.real", value=show(amount)), amount)
@@ -56,8 +56,8 @@ def _steps(
 
 
 def _disk_steps(cloud: str, disk: Record, own: str, t: Texts) -> list[Step]:
-    """Disks of the cloud, the one of the question among them; orders as `--disk` takes them. Without a disk
-    in the question the advisor's own choice stands there, as ''."""
+    """Steps for the disks of the cloud, in the form that `--disk` takes. They include `own`, the disk in the
+    question, or if that is '', the advisor's choice with the value ''."""
     chosen = specs.disk_word(disk["order"])
     orders = [f"gp3{rates}" for rates in GP3_RATES] if cloud == "aws" else TYPES.get(cloud, ())
 
@@ -103,7 +103,7 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
             {"name": name, "label": t("field." + name), "steps": ladder, "value": words.get(name, "")}
             for name, ladder in steps.items()
         ],
-        # Beside an answer there is room for sliders alone.
+        # As a part of another answer there is room for the sliders only.
         "curves": [] if inner else _curves(document, words, target, frame),
         "disks": None if inner else _disks(document, t),
         "in_full": document["asked"],
@@ -114,8 +114,8 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
 
 
 def what_if_of(context: Context, pick: Record, frame: Frame) -> dict[str, Any] | None:
-    """The what-ifs of a recommended spec over vCPUs, RAM and disks, with the words that its form sends
-    besides the sliders'; None where one instance alone does not answer, or words cannot name it."""
+    """Values for the sliders of a recommended spec over vCPUs, RAM and disks. `fixed` has the form's other
+    fields. None if the spec has several instances or cannot be predicted by itself."""
     if pick["count"] > 1:
         return None
     words = {name: str(value) for name, value in words_of_spec(frame, specs.spec_fields(pick)).items()}
@@ -127,7 +127,7 @@ def what_if_of(context: Context, pick: Record, frame: Frame) -> dict[str, Any] |
 
 
 def _prediction_view(document: Record, base: Record, target: float | None, t: Texts) -> dict[str, Any]:
-    """The prediction as it is words about, on one scale with the spec as it is."""
+    """The predicted spec with its changes, compared on one scale with `base`, the unchanged spec."""
     rates, was = document["predicted"]["throughput"], base["predicted"]["throughput"]
     full = max(rates["upper"], was["upper"], target or 0.0)
     price = document["price"]
@@ -146,7 +146,7 @@ def _prediction_view(document: Record, base: Record, target: float | None, t: Te
 def _curves(
     document: Record, words: Mapping[str, str], target: float | None, frame: Frame
 ) -> list[dict[str, Any]]:
-    """Rate against vCPUs and RAM as a picture and a table, whose rows link to that question."""
+    """Pictures and tables of the rate against vCPUs and RAM; points in a picture link to their question."""
     t = frame.texts
     rates = rate_columns(t, document["predicted"]["confidence"], "throughput.")
     return [

@@ -1,4 +1,4 @@
-"""A page that answers a question: form, answer, errors, and suggested names."""
+"""The pages that answer a question: their form, their answer, their errors, and suggested names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import ANSWER, Frame
 from advisor.service.problems import Problem, problem_of
 
-# A list is read, not scrolled through.
+# The most names suggested at once, so that the list need not be scrolled.
 MOST = 12
 _LONGEST_SEARCH = 100
 ANY_CLOUD = "any"
@@ -39,8 +39,8 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 def matching(names: Iterable[str], search: str) -> list[str]:
-    """The names that have every word of `search` in them, whatever stands between the words: those that begin
-    with it first, then short ones. No word matches all."""
+    """The names that contain every word of `search`; all names if `search` has no words. Exact matches come
+    first, then names that begin with it, then shorter ones. Case and punctuation do not count."""
     words = _NO_WORD.sub(" ", search.casefold()).split()
     joined, ranked = "".join(words), []
     for name in names:
@@ -63,8 +63,8 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/names/{kind}")
 def names(request: Request, kind: str, search: str = "", cloud: str = "any") -> Response:
-    """`{"names": [..], "count": all that match}`, at most `MOST` of them; 404 for other lists. Instance types
-    are those of a cloud, if one is named that is known."""
+    """Names that match `search`, as `{"names": [at most MOST], "count": all matches}`. `kind` is a key of
+    `LISTS`, else the answer is 404. Instance types are limited to `cloud` if that is known."""
     if kind not in LISTS:
         raise HTTPException(404, "no such list")
     context = context_of(request)
@@ -78,7 +78,7 @@ def names(request: Request, kind: str, search: str = "", cloud: str = "any") -> 
 Q = TypeVar("Q", bound=Question)
 
 
-# The task of a language model that is like one of a network, and the other way around.
+# The language model's task that corresponds to a network's task, and the other way around.
 _LIKE: Mapping[str, str] = {
     Task.INFERENCE: LanguageTask.GENERATION,
     Task.PREPROCESSING: LanguageTask.GENERATION,
@@ -86,15 +86,15 @@ _LIKE: Mapping[str, str] = {
     LanguageTask.GENERATION: Task.INFERENCE,
     LanguageTask.FINETUNING: Task.TRAINING,
 }
-# The fields that both have.
+# The fields that questions about networks and about language models have in common.
 _SHARED = ("model", "instance", "cloud", "region", "market", "price_kind", "gpu", "max_price", "max_count")
-# A run of fine-tuning that says nothing of its length.
+# The tokens of a fine-tuning run if the question does not say.
 _TOKENS = "1e8"
 
 
 def with_task(context: Context, words: Mapping[str, str]) -> dict[str, str]:
-    """The words with a task that fits their model: networks and language models are named in one field.
-    A name of both is what the task says; a name of neither leaves the task as it is."""
+    """The words with a task that fits the model, since one field names networks and language models. The task
+    decides what a name means that is both. It is kept for a name that is neither."""
     model, task = words.get("model", ""), words.get("task", "")
     says, known = task in set(LanguageTask), model in context.model.table.names
     is_language = _is_language_model(model) and (says or not known)
@@ -115,13 +115,13 @@ def _is_language_model(name: str) -> bool:
 
 
 def speaks(words: Mapping[str, str]) -> bool:
-    """Whether the question is about a language model."""
+    """Whether the question's task is one of language models."""
     return words.get("task", "") in set(LanguageTask)
 
 
 def question_of(kind: Kinds[Q], given: Mapping[str, str]) -> Q:
-    """The question; `UsageError` for the first field that cannot be read. Of a field that takes several
-    values an address may have them divided by commas."""
+    """The question with the fields in `given`; the values of a repeatable field may be separated by commas.
+    Raises `UsageError` for the first field that cannot be read."""
     fields = kind.fields
     return from_pairs(
         kind,
@@ -135,16 +135,16 @@ def question_of(kind: Kinds[Q], given: Mapping[str, str]) -> Q:
     )
 
 
-# What a browser offers where no script finds names by what is typed.
+# Model names that a browser suggests without a script.
 EXAMPLES = (
     *("resnet50", "bert-base-uncased", "vit_base_patch16_224", "yolov8s", "stable-diffusion-xl"),
     *("whisper-large-v3", "meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B"),
 )
-# What most people rank by; the command line takes any of the kinds.
+# The usual combinations of price kinds; the command line takes any combination.
 _PRICE_KINDS = ("", "list", "list,observed")
-# The clouds that ship; what somebody imported comes after them.
+# The order of the clouds that come with the advisor; imported ones follow.
 CLOUDS = ("aws", "gcp", "azure", "alibaba")
-# Where nothing is chosen, the usual holds.
+# Fields with a default, and the values that may be chosen instead.
 _LEFT_OPEN: Mapping[str, Iterable[str]] = {
     "guidance": ("true", "false"),
     "dataset": DATASETS,
@@ -162,7 +162,7 @@ _LEFT_OPEN_OF_LANGUAGE: Mapping[str, Iterable[str]] = {
 
 
 def choices_of(context: Context, words: Mapping[str, str], t: Texts) -> dict[str, Any]:
-    """Values and labels of the fields, in the page's language; what is left open has an empty value."""
+    """The choices of each field: values with labels in the page's language; the value '' is the default."""
     catalog, cloud = context.catalog, words.get("cloud", "aws")
     markets = [(str(name), t(f"market.{name}")) for name in Market]
     clouds = sorted(catalog.clouds, key=lambda name: CLOUDS.index(name) if name in CLOUDS else len(CLOUDS))
@@ -179,7 +179,7 @@ def choices_of(context: Context, words: Mapping[str, str], t: Texts) -> dict[str
         "ranked_market": [*markets, (ANY_MARKET, t("market.any"))],
         "price_kind": [(kinds, t(f"price_kind.{kinds or 'all'}")) for kinds in _PRICE_KINDS],
         "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
-        # Of one cloud; nobody reads the hundreds of all.
+        # Only if one cloud is chosen; all clouds together have hundreds.
         "regions": sorted(catalog.regions(cloud)) if cloud in catalog.clouds else [],
         "gpus": sorted(catalog.rented_gpus),
         "models": EXAMPLES,
@@ -191,7 +191,7 @@ def _named(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str, Any], int]:
-    """Values of `answer.html` for an error, and the status that the page has."""
+    """The values of `answer.html` for an error, and the HTTP status of the page."""
     t, refusal = frame.texts, error if isinstance(error, Problem) else problem_of(error)
     field, detail = refusal.field, refusal.detail
     known = f"field.{field}" in t.texts
@@ -205,7 +205,7 @@ def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str,
 def answered(
     frame: Frame, view: Callable[..., dict[str, Any]], *arguments: Any
 ) -> tuple[dict[str, Any], int]:
-    """What a view makes of its arguments, with 200; else the values and the status of its error."""
+    """The values that the view returns, and status 200; or the values and status of its error."""
     try:
         return view(*arguments), 200
     except (AdvisorError, Problem) as error:
@@ -213,7 +213,7 @@ def answered(
 
 
 def _ways(error: AdvisorError | Problem, frame: Frame) -> list[dict[str, Any]]:
-    """The near names as links that ask with them; or the extrapolation that was not allowed."""
+    """Ways out of an error as links: a similar name, or allowing extrapolation. Else the hint, if any."""
     t, path, field = frame.texts, frame.request.url.path, error.field
     if isinstance(error, NoIntervalError):
         href = frame.same(path, allow_extrapolation="true")
@@ -225,7 +225,7 @@ def _ways(error: AdvisorError | Problem, frame: Frame) -> list[dict[str, Any]]:
 
 
 def target_of(words: Mapping[str, str]) -> float | None:
-    """The target that a rate is held to; None where none is words for, or it is no number."""
+    """The target throughput in the words; None if there is none, or none that can be read."""
     text = words.get("target_throughput")
     try:
         return RATE.from_text(text, "target_throughput") if text else None
@@ -233,7 +233,7 @@ def target_of(words: Mapping[str, str]) -> float | None:
         return None
 
 
-# The words of a question that say what runs, not where.
+# The fields of a question that say what runs, not where.
 _OF_WORKLOAD = (
     *(name for name, field in Predict.fields.items() if field.section == "Workload"),
     "confidence",
@@ -242,7 +242,7 @@ _OF_WORKLOAD = (
 
 
 def words_of_spec(frame: Frame, spec: Mapping[str, object]) -> dict[str, object]:
-    """The words of a question about one of its specs; preprocessing runs no network."""
+    """The words of a question about one spec; without a memory format where no network runs."""
     words = {**workload_fields(frame), **spec}
     if words.get("task") == Task.PREPROCESSING:
         del words["memory_format"]
@@ -250,13 +250,13 @@ def words_of_spec(frame: Frame, spec: Mapping[str, object]) -> dict[str, object]
 
 
 def workload_fields(frame: Frame) -> dict[str, str]:
-    """The words of a question that say what runs, not where, on which batches of samples."""
+    """The words of the page's question that say what runs, except the batch size and the place."""
     words = dict(frame.words)
     return {name: words[name] for name in _OF_WORKLOAD if name in words and name != "batch_size"}
 
 
 USUAL = {"market": "on-demand", "precision": AUTO}
-# Fields that everybody sees; the others are in the disclosure.
+# Fields that are always visible; the others are in a section that can be unfolded.
 ALWAYS_SHOWN = {
     "cloud",
     "task",
@@ -275,15 +275,15 @@ ALWAYS_SHOWN = {
 }
 
 
-# A page that takes longer is sent in parts, with a status that cannot tell of errors any more.
+# A page whose answer takes longer is sent in two parts, and always with status 200.
 _AT_ONCE_SECONDS = 0.7
 
 
 class QuestionPage(Struct, frozen=True):
-    """A page whose address is a question: the templates of the whole page and of the answer alone, which the
-    script asks for; what `view` makes of the question; what is answered where nobody has words yet (none of
-    `needs` is given), since an answer says more than an empty page. The values of a `repeated` field are one
-    list. One that is `whole` is computed before anything is sent: its form has what only its answer knows."""
+    """A page whose URL is a question. `template` is the whole page, `part` the answer alone (for the script),
+    and `view` returns the values of the answer. `example` is the question that is answered if the URL has
+    none of the fields `needs`. Values of `repeated` fields are joined by commas. If `whole`, nothing is sent
+    before the answer is computed, because the form needs values of the answer."""
 
     template: str
     part: str
@@ -294,9 +294,9 @@ class QuestionPage(Struct, frozen=True):
     whole: bool = False
 
     async def answer(self, request: Request) -> Response:
-        """The page, or a part of it; what is wrong with the question stands where the answer would be. It is
-        computed in a thread, as every answer. Of one that takes long the form and a skeleton of the answer
-        are sent ahead, so that no window stays empty."""
+        """The page, or its answer alone. An error is shown in place of the answer. The answer is computed in
+        a thread. If that takes long, the form and a placeholder are sent first, so that the window does not
+        stay empty."""
         frame, context = Frame(request), context_of(request)
         words = self._words(context, frame)
         task = asyncio.create_task(threads_of(request).run(self._values, frame, context, words, slow=True))
@@ -331,26 +331,26 @@ class QuestionPage(Struct, frozen=True):
     def _form(
         self, frame: Frame, context: Context, words: Mapping[str, str], wrong: Iterable[str] = ()
     ) -> dict[str, Any]:
-        """Values of the form. Its disclosure says how many fields it has filled in, and is open where one of
-        them is wrong: on a phone an answer below it would be out of sight."""
+        """The values of the form. `more_set` counts the fields filled in inside the unfoldable section, and
+        `more_open` unfolds it if one of them is wrong. It is folded otherwise, to keep the answer in view."""
         shown = {"cloud": "aws", **USUAL, **words}
         if speaks(words) and "precision" not in words:
-            del shown["precision"]  # left open, as all fields of a language model
+            del shown["precision"]  # no default is shown for language models
         hidden = {name for name in shown.keys() - ALWAYS_SHOWN if shown[name] != USUAL.get(name)}
         more = {"more_open": not hidden.isdisjoint(wrong), "more_set": len(hidden)}
         return {"words": shown, "choices": choices_of(context, shown, frame.texts), **more}
 
     def _frame(self, frame: Frame, context: Context, words: Mapping[str, str]) -> tuple[str, str]:
-        """The page before and behind its answer."""
+        """The HTML of the page before and after its answer."""
         values = {"speaks": speaks(words), "waits": True}
         text = frame.text(self.template, **self._form(frame, context, words), **values)
         head, _, tail = text.partition(ANSWER)
         return head, tail
 
     async def _late(self, task: asyncio.Task[tuple[dict[str, Any], int]], frame: Frame) -> str:
-        """The answer's HTML, once it is there."""
+        """Wait for the answer and return its HTML, or that of an error."""
         try:
             values, _ = await task
-        except Problem as error:  # too many wait
+        except Problem as error:  # too many requests wait
             values, _ = trouble_view(error, frame)
         return await to_thread.run_sync(partial(frame.text, self.part, **values))

@@ -1,4 +1,4 @@
-"""`/`: a question by its fields, its answer under its address; `/export`: that as a file."""
+"""`/`: the form of a recommendation question with its answer; `/export`: the answer as a file."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ from advisor.service.problems import Problem
 from advisor.units import format_span, format_target, format_usd
 
 Record = Mapping[str, Any]
-# Specs that the link compares; their form takes one more.
+# How many specs the link to /compare names; its form takes one more.
 COMPARED = 3
 MOST_RELAXATIONS = 6
 _ROOM = Room(1, rejected=25)
 _STEM = "recommendation"
 _MODEL = "meta-llama/Llama-3.1-8B"
-# What starts no server.
+# Export formats that cannot start a server of language models.
 _NOT_OF_LANGUAGE = tuple(name for name in EXPORTS if name not in SERVING_EXPORTS)
 
 
@@ -77,7 +77,7 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
     request, pick = document["request"], document["recommendation"]
     target, clouds = request["target_throughput"], covers_clouds(document)
     values = _shared(document, target, frame)
-    if rejected := document["rejected"]:  # why the others were left out
+    if rejected := document["rejected"]:  # the table of rejected offers with reasons
         table, catalog = Table(sentences.rejected_columns(t, clouds=clouds), rejected), document["catalog"]
         more = len(rejected) < catalog["offers_rejected"]
         values["rejected"] = {"catalog": catalog, "table": table, "more": more}
@@ -112,7 +112,7 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
 
 
 def _assumed(document: Record, t: Texts) -> Iterator[Part]:
-    """The assumptions alone: warnings stand in the answer's card."""
+    """The notes without the warnings, which the answer's card shows."""
     return notes_parts({**document, "warnings": ()}, t)
 
 
@@ -193,7 +193,7 @@ def _bound(spec: Record, t: Texts) -> dict[str, Any]:
 
 
 def _alternatives(document: Record, frame: Frame, href: Callable[[Record], str]) -> Table | None:
-    """The others, each leading to a page of its own."""
+    """The table of alternatives, each linked by `href`; None if there are none."""
     t, specs = frame.texts, document["alternatives"]
     if not specs:
         return None
@@ -203,7 +203,7 @@ def _alternatives(document: Record, frame: Frame, href: Callable[[Record], str])
 
 
 def _compare_href(document: Record, frame: Frame) -> str | None:
-    """The chosen spec beside the first alternatives of its place; of serving, its type beside theirs."""
+    """A link that compares the chosen spec with alternatives in its region and market; None without any."""
     specs = [document["recommendation"], *document["alternatives"]]
     location = {name: specs[0][name] for name in ("cloud", "region", "market")}
     alike = [spec for spec in specs if spec["count"] == 1 and location.items() <= spec.items()]
@@ -224,7 +224,7 @@ def _compare_href(document: Record, frame: Frame) -> str | None:
 
 def _relaxed(relaxation: Record, confidence: float, frame: Frame) -> dict[str, str]:
     t, gives = frame.texts, relaxation["gives"]
-    # '--max-price' is the parameter `max_price`; one that becomes nothing is taken out.
+    # The option '--max-price' is the parameter `max_price`; without a new value it is removed.
     changes = [
         (change["option"].lstrip("-").replace("-", "_"), change["option"], change["to"] or None)
         for change in relaxation["changes"]
@@ -268,13 +268,13 @@ def _run(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
 
 
 def _span(name: str, text: str, span: Record, limit: float | None, t: Texts) -> dict[str, Any]:
-    """A time or a cost with its bar; there is none where its upper bound is not known."""
+    """A time or a cost with its bar; no bar if the upper bound is unknown."""
     bar = None if span["upper"] is None else interval_bar(span, limit, t("language.limit"))
     return {"name": name, "text": text, "bar": bar}
 
 
 def _front(document: Record, frame: Frame) -> Iterator[dict[str, Any]]:
-    """Latency against throughput, drawn and as a table; a place leads to the question with as many users."""
+    """The front of latency and throughput as picture and table; points link to their number of users."""
     front, t = document.get("serving", {}).get("front", ()), frame.texts
     if len(front) < 2:
         return
@@ -318,14 +318,14 @@ router.get("/")(PAGE.answer)
 @router.get("/language")
 @router.get("/language/compare")
 async def language(request: Request) -> Response:
-    """Addresses of earlier versions: one field names networks and language models alike."""
+    """Redirect URLs of earlier versions to the page that now takes networks and language models."""
     query = request.url.query if "model" in request.query_params else f"model={_MODEL}&{request.url.query}"
     return RedirectResponse(f"{request.url.path.removeprefix('/language') or '/'}?{query.rstrip('&')}")
 
 
 @router.get("/export")
 async def export(request: Request) -> Response:
-    """The file, as /v1/reports writes it; a question that cannot be answered is told as a page."""
+    """The answer as the file that /v1/reports writes. Errors are shown as a page."""
     return await threads_of(request).run(_export, request, slow=True)
 
 

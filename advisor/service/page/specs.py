@@ -1,4 +1,4 @@
-"""One candidate of an answer's document -> what a page shows of it: texts, bars, and pictures with links."""
+"""What a page shows of one spec in an answer's document: texts, bars, and pictures with links."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from advisor.service.page.frame import Frame
 from advisor.units import format_mib, format_rate, format_target
 
 Record = Mapping[str, Any]
-# The widest thing on the bar ends here, so that its label has room.
+# The percentage of the bar's width at which the highest value ends, so that its label has room.
 _FILLED = 92.0
-# Labels beyond these hang to one side.
+# Labels left or right of these percentages are not centred but aligned to one side.
 _LEFT, _RIGHT = 15.0, 85.0
 
 
 def interval_bar(
     rates: Record, target: float | None, target_word: str, full: float | None = None
 ) -> dict[str, Any]:
-    """The bar of `lower`, `median`, `upper` in percent of `full`; `target` None: none is drawn."""
+    """Positions on a bar in percent of its width; `full` (default: the highest value) is at `_FILLED`."""
     most = full or max(rates["upper"], target or 0.0)
     scale = _FILLED / most
     share = None if target is None else round(min(target * scale, 100.0), 2)
@@ -46,14 +46,14 @@ NOTHING = "\u2013"
 
 
 def spec_view(spec: Record, target: float | None, t: Texts) -> dict[str, Any]:
-    """The texts and bars of a recommended spec of any task."""
+    """The texts and the bar of a recommended spec, for any task."""
     location = f"{spec['cloud']} {spec['region']}, {t.known('market.' + spec['market'], spec['market'])}"
     told = {"place": location, "price_told": price_text(spec["price"], t), "run_usd": run_usd(spec)}
     return machine_view(spec, target, t) | told
 
 
 def machine_view(spec: Record, target: float | None, t: Texts, full: float | None = None) -> dict[str, Any]:
-    """The texts and the bar of a spec on any page; the bar ends at `full` where several share a scale."""
+    """The texts and the bar of a spec, for any page; `full` is the scale that several bars share."""
     predicted = spec["predicted"]
     rates, confidence = predicted["throughput"], predicted["confidence"]
     return {
@@ -78,14 +78,14 @@ def machine_view(spec: Record, target: float | None, t: Texts, full: float | Non
 
 
 def gpu_text(gpu: Record | None) -> str:
-    """'4 x T4', 'H100-SXM5-80GB', or a dash."""
+    """The GPUs as '4 x T4' or 'H100-SXM5-80GB'; a dash if there are none."""
     if gpu is None:
         return NOTHING
     return f"{gpu['count']} x {gpu['name']}" if gpu.get("count", 1) > 1 else str(gpu["name"])
 
 
 def disk_text(disk: Record, t: Texts) -> str:
-    """'local disk (210 GiB, reads 166 MiB/s)'."""
+    """The disk with its size and read rate: 'local disk (210 GiB, 166 MiB/s)'."""
     size = format_mib(disk["size_gib"] * 1024)
     speed = disk["read_mib_per_second"]
     text = size if speed is None else f"{size}, {format_rate(speed)} MiB/s"
@@ -104,13 +104,13 @@ def _machine_text(spec: Record, t: Texts) -> str:
 
 
 def price_text(price: Record, t: Texts) -> str:
-    """The kind of the price, and its day."""
+    """The kind of a price and its date."""
     kind = t.known("price." + price["kind"], price["kind"])
     return t("answer.price_of", kind=kind, date=price["as_of"])
 
 
 def interval_text(predicted: Record, target: float | None, t: Texts) -> str:
-    """The bar in words, for those who do not see it."""
+    """The bar in words, for screen readers."""
     rates = predicted["throughput"]
     text = t(
         "answer.interval",
@@ -129,12 +129,12 @@ def percentiles(confidence: float) -> dict[str, str]:
 
 
 def rate_unit(predicted: Record, t: Texts) -> str:
-    """'images/s', 'sequences/s'."""
+    """The unit of the rate in the page's language: 'images/s', 'sequences/s'."""
     return t.known("unit." + predicted["unit"], predicted["unit"])
 
 
 def stage_views(spec: Record, t: Texts) -> list[dict[str, Any]]:
-    """Each stage with the share of its own rate that is used, in the order data flow ends."""
+    """The stages with their rates and utilizations in percent, in the order of `Stage`."""
     return [
         {
             "name": stage_name(stage, t, on_cpu=spec["gpu"] is None),
@@ -148,29 +148,29 @@ def stage_views(spec: Record, t: Texts) -> list[dict[str, Any]]:
 
 
 def setting_of(spec: Record) -> str:
-    """How the network runs on a spec: 'bf16, channels_last'."""
+    """The precision and memory format of a spec: 'bf16, channels_last'."""
     return setting_text(spec["precision"], spec["memory_format"])
 
 
 def disk_word(order: str) -> str:
-    """A disk as a question names it."""
+    """The name of a disk as the option `--disk` takes it."""
     return "local" if order == LOCAL_ORDER else order
 
 
 def spec_fields(spec: Record) -> dict[str, object]:
-    """The words of `predict` that mean just this spec, or a row that is drawn of one."""
+    """The fields of a `predict` question for this spec; `spec` may also be a row of a chart."""
     order = spec["disk"] if isinstance(spec["disk"], str) else spec["disk"]["order"]
     location = {name: spec[name] for name in ("cloud", "region", "market") if name in spec}
     runs = {name: spec[name] for name in ("batch_size", "precision", "memory_format") if spec.get(name)}
     return {"instance": spec["instance_type"], **location, "disk": disk_word(order), **runs}
 
 
-# Of a phone, and of half a card on a desk: letters stay as large as in a whole one.
+# Widths in points of a picture on a phone and in half a card on a desktop; the type size is the same.
 NARROW, HALF = 240.0, 330.0
 
 
 def picture_of(drawn: Callable[[float], Chart], wide: float = HALF) -> dict[str, Chart]:
-    """The picture that `drawn` makes of a width in points, wide and narrow."""
+    """The wide and the narrow version of the picture that `drawn` makes for a width in points."""
     return {"wide": drawn(wide), "narrow": drawn(NARROW)}
 
 
@@ -181,7 +181,7 @@ def price_chart(
     frame: Frame,
     href: Callable[[Record], str],
 ) -> dict[str, Any]:
-    """Price against throughput as a picture and a table of specs, linked by `href`."""
+    """A picture and a table of price against throughput, whose specs link to `href`."""
     t = frame.texts
     specs = {
         (spec_name(spec), place_name(spec, clouds=True), spec["disk"]["order"]): spec
@@ -216,7 +216,7 @@ def curve_picture(
     t: Texts,
     href: Callable[[Record], str],
 ) -> dict[str, Chart]:
-    """Throughput over vCPUs or RAM, around what is predicted."""
+    """A picture of throughput against vCPUs or RAM, with the predicted spec marked."""
     here = {field: document[field] for field in ("vcpus", "memory_mib")}
     section = {
         "curves": {name: {"points": points, "measured": ()}},

@@ -1,1 +1,1 @@
-"""Routes, one file a noun: read what is asked, call one function, hand back its document."""
+"""The HTTP routes: each reads a question, calls one function, and returns its document."""

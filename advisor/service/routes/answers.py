@@ -1,4 +1,4 @@
-"""/v1/recommend, /v1/predict, /v1/compare and /v1/memory: a question by a body or by a link."""
+"""/v1/recommend, /v1/predict, /v1/compare and /v1/memory: the question is a JSON body or a query string."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.REA
 
 
 class AnsweredQuestion(NamedTuple):
-    """The question that `path` takes (or one by task), and its answer.
-    `compute` is for what needs more than one call of `ask` in a thread. Slow questions keep no quick one
-    waiting."""
+    """A path, the kind of question that it takes (one kind per task or one for all), and the function `ask`
+    that answers it in a thread. `compute` replaces `ask` where one call is not enough. Slow questions wait
+    in a separate queue."""
 
     path: str
     kind: Kinds[Any]
@@ -38,7 +38,7 @@ class AnsweredQuestion(NamedTuple):
     compute: Callable[[Request, Any], Awaitable[Answered]] | None = None
 
     def add(self) -> None:
-        """Add both routes to the router."""
+        """Add the POST and the GET route to the router."""
         router.add_api_route(self.path, self._posted, methods=["POST"])
         router.add_api_route(self.path, self._linked)
 
@@ -58,7 +58,7 @@ class AnsweredQuestion(NamedTuple):
 
 
 async def recommendation(request: Request, question: AnyRecommend) -> Answered:
-    """The cheapest spec; where nothing meets the question, what to relax, which takes longer."""
+    """The answer with the cheapest spec; if no spec meets the question, what to relax (takes longer)."""
     threads, context = threads_of(request), context_of(request)
     if not isinstance(question, Recommend):
         return await threads.run(lambda: _answered(ask.recommend(context, question)), slow=True)
@@ -87,7 +87,7 @@ RECOMMEND = AnsweredQuestion(
 )
 PREDICT = AnsweredQuestion(path="/predict", kind=commands.PREDICT, ask=ask.predict)
 COMPARE = AnsweredQuestion(path="/compare", kind=commands.COMPARE, ask=ask.compare, is_slow=True)
-# The largest batch is searched for on every GPU.
+# Slow, because it searches for the largest batch on every GPU.
 MEMORY = AnsweredQuestion(
     path="/memory",
     kind=commands.MEMORY,

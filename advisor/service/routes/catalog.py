@@ -1,4 +1,4 @@
-"""/v1/catalog, /v1/networks and /v1/gpus: what is known, with ETags that outlive a process."""
+"""/v1/catalog, /v1/networks and /v1/gpus: lists of what the advisor knows, cached by their ETags."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_PLACES = 10**7
 
 
 class _Page(NamedTuple):
-    """A part of a list, and how many the whole list has."""
+    """A document with one page of a list, and the length of the whole list."""
 
     document: answers.Document
     total: int | None = None
@@ -84,7 +84,7 @@ async def _page(
 ) -> Response:
     question: Any = question_in_link(request, kind)
     context = answers.context_of(request)
-    # Cursors are of one list: of this catalogue, and of these filters.
+    # A cursor holds for one list only: this catalogue and these filters.
     whole_list = repr(question.replace(cursor=None, limit=1))
     edition = answers.etag_of(context.catalog.fingerprint, context.model.id, "cursor", whole_list)[1:9]
     first, count = _first_of(question.cursor, edition), int(question.limit)
@@ -113,7 +113,7 @@ async def _answered(
 
 
 def _first_of(cursor: str | None, edition: str) -> int:
-    """The position a page begins at; `Problem` 422 for a bad cursor, or one of another edition."""
+    """The index at which the cursor's page begins. `Problem` 422 for a bad cursor or one of another list."""
     if cursor is None:
         return 0
     known, _, number = cursor.partition("-")

@@ -1,4 +1,4 @@
-"""/v1/measurements: listed page by page, imported, exported."""
+"""/v1/measurements: lists, imports and exports stored measurements."""
 
 from __future__ import annotations
 

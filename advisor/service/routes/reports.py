@@ -1,4 +1,4 @@
-"""/v1/reports: an answer as a file, in the formats that there are."""
+"""/v1/reports: the answer to a recommendation question as a file in one of several formats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(S
 
 
 class Looks(NamedTuple):
-    """Language and day of a report, and the query without them."""
+    """The language and date of a report, and the query string without these two."""
 
     language: str
     as_of: date | None
@@ -67,7 +67,7 @@ async def linked(format: str, request: Request) -> Response:
 
 
 def _looks(kind: Format, query: bytes) -> Looks:
-    """Other formats than reports have no looks: the form refuses them as words."""
+    """The looks in a query. Only reports have any; for other formats the whole query is the question."""
     if not kind.report:
         return Looks(LANGUAGES[0], None, query)
     pairs = parse_qsl(query.decode("ascii", "replace"), keep_blank_values=True)
@@ -90,7 +90,7 @@ async def _file(request: Request, name: str, question: AnyRecommend, looks: Look
     kind = FORMATS[name]
     wanted = ExportRequest(context_of(request), question, looks.language, looks.as_of)
     content = await threads_of(request).run(kind.write, wanted, slow=True)
-    # Nothing in a file's name steers a header or a folder.
+    # Letters and digits only, so that a file name can neither end the header nor name a folder.
     model, task = (
         "".join(letter for letter in text if letter.isascii() and letter.isalnum())[:40]
         for text in (question.model_text, question.task)

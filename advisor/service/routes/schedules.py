@@ -1,4 +1,4 @@
-"""/v1/schedules: sweeps, fits and price refreshes at set times; a daemon runs them."""
+"""/v1/schedules: sweeps, fits and price refreshes that a daemon runs at set times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from advisor.store.keys import Scope
 from advisor.store.records import NewSchedule
 from advisor.store.schedules import ScheduleBook
 
-# Of a key that may measure: a run takes minutes to hours.
+# The shortest interval for a key without scope admin; a run takes minutes to hours.
 LEAST_SECONDS_BETWEEN = 3600.0
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 
@@ -99,7 +99,7 @@ def _checked_command(question: ScheduleRequest, request: Request) -> schedules.C
 
 
 def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
-    """`Problem` 403 for what keeps the machine busy, asked by a key that is not an admin's."""
+    """Raise `Problem` 403 for runs less than an hour apart, unless the caller has scope admin."""
     caller = visit_of(request).caller
     second = schedules.CronLine(new.cron, new.timezone).after(due)
     often = second is not None and (second - due).total_seconds() < LEAST_SECONDS_BETWEEN
@@ -115,7 +115,7 @@ def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
 
 
 def _folder() -> str:
-    """The folder of its runs; they name nothing in it, and every machine has one."""
+    """The folder in which runs start: the user's data folder, which exists everywhere. `Problem` 503 else."""
     folder, detail = user_folder(), "the folder of the runs cannot be made"
     try:
         folder.mkdir(parents=True, exist_ok=True)

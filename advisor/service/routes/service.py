@@ -34,20 +34,20 @@ router = APIRouter(tags=["service"])
 
 
 class _Handed(Response):
-    """The answer of the protocol's own application."""
+    """A response that hands the whole request on to another ASGI application."""
 
     def __init__(self, application: Any) -> None:
         super().__init__()
         self._application = application
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """The request was not read yet: the application does."""
+        """Let the application read the request and answer; the route must not have read the body."""
         await self._application(scope, receive, send)
 
 
 @router.post("/mcp", include_in_schema=False, dependencies=[needs(Scope.READ)])
 async def call(request: Request) -> Response:
-    """One message of the Model Context Protocol, stateless, so any worker answers it."""
+    """Answer one message of the Model Context Protocol. It is stateless, so that any worker can answer."""
     application = getattr(request.app.state, "agents", None)
     if application is None:
         raise unknown_path("no tools for agents are served here", "start: advisor serve --mcp")
@@ -56,7 +56,7 @@ async def call(request: Request) -> Response:
 
 @asynccontextmanager
 async def serving_agents(app: FastAPI) -> AsyncIterator[None]:
-    """The protocol for as long as the service runs; `mcp` is imported here alone."""
+    """Serve tools to agents while the context is open, if settings allow; imports `mcp` only then."""
     if not app.state.settings.mcp:
         yield
         return
@@ -85,13 +85,13 @@ async def serving_agents(app: FastAPI) -> AsyncIterator[None]:
 
 
 _STORE_PATIENCE_SECONDS = 2.0
-# A probe of Kubernetes waits for a second, unless it is told to wait longer.
+# A probe of Kubernetes waits for a second by default.
 _PROBED_EVERY_SECONDS = _PROBE_SECONDS = 1.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOG = logging.getLogger("advisor.service")
 
 
-# Load balancers use either method.
+# Load balancers use GET or HEAD.
 @router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
 async def health() -> Response:
@@ -117,7 +117,7 @@ def metrics() -> Response:
 
 @router.get("/openapi.json", include_in_schema=False)
 def openapi(request: Request) -> Response:
-    """OpenAPI 3.1, as `advisor.infra.build.documents` wrote it; its examples are real answers."""
+    """The OpenAPI 3.1 description, which `advisor.infra.build.documents` generated with real examples."""
     content, etag = _description()
     return answers.not_modified(request, etag) or answers.packed_answer(
         request, content, answers.cache_headers(etag)
@@ -131,7 +131,7 @@ def _description() -> tuple[bytes, str]:
 
 
 class StoreProbe:
-    """Whether the store answers, tried at most once a second, on a thread that may hang alone."""
+    """Checks whether the store answers: at most once a second, in one thread, so that only that may hang."""
 
     def __init__(self, settings: Settings) -> None:
         self._url = settings.database_url
@@ -140,7 +140,7 @@ class StoreProbe:
         self._trying: asyncio.Task[bool] | None = None
 
     async def answers(self) -> bool:
-        """Whether it answered within the last second; False where asking takes too long."""
+        """Whether the store answered the latest check; False if the check takes over a second."""
         old = time.monotonic() - self._tried_at > _PROBED_EVERY_SECONDS
         if self._trying is None or (old and self._trying.done()):
             self._tried_at = time.monotonic()
@@ -160,6 +160,6 @@ class StoreProbe:
 
 
 def require_store(url: str | None) -> None:
-    """Returns where the database answers or can be made; raises why it does not."""
+    """Raise the store's error unless the database can be opened or created."""
     with closing(SqlStore(url, reading=True, patience_seconds=_STORE_PATIENCE_SECONDS)):
         pass

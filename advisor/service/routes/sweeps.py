@@ -1,4 +1,4 @@
-"""/v1/sweeps: started as processes of their own, looked at, followed live, ended."""
+"""/v1/sweeps: starts sweeps as separate processes, shows them, follows them live, and ends them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLAN = "advisor.sweep-plan/1"
 
 
 def started_sweep(sweep_id: str, request: Request) -> Run:
-    """The sweep of that id; `Problem` 404 where there is none."""
+    """The sweep with this id. Raises `Problem` 404 if there is none."""
     try:
         with scheduled(request.app.state.settings, reading=True) as book:
             return jobs.sweep_of(book, sweep_id)
@@ -94,7 +94,7 @@ def stop(sweep_id: str, request: Request) -> Response:
 
 
 async def taken_seat(request: Request) -> AsyncIterator[None]:
-    """A dependency: a seat for a listener, given back at the end; `Problem` 503 when none is free."""
+    """A route dependency that counts a listener while it listens. `Problem` 503 above `MOST_LISTENERS`."""
     state = request.app.state
     state.listeners = getattr(state, "listeners", 0)
     if state.listeners >= MOST_LISTENERS:
@@ -128,13 +128,13 @@ async def events(
 
 
 def allowed_by(request: Request) -> Allowed:
-    """The data and code that `advisor serve` lets clients name."""
+    """The data sets and code that clients may use, as options of `advisor serve` allow them."""
     settings = request.app.state.settings
     return Allowed(data=settings.allowed_data, code=settings.allowed_code)
 
 
 def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> Response:
-    """Start what `question` asks for by `fields`, and tell of it; with `dry_run` its plan."""
+    """Start a sweep and return its document, or its plan with `dry_run`. `fields` is the client's JSON."""
     if question.on_aws:
         require_spender(request)
     try:
@@ -149,7 +149,7 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
     if question.on_aws and (reason := why_not(dry_run(sweep.words))):
         raise Problem(422, "cannot-launch", reason)
     settings = request.app.state.settings
-    # What describes the sweep; how it was started stands in other places.
+    # Only the fields that describe the sweep; the others say how to start it.
     described = {
         name: value
         for name, value in fields.items()
@@ -187,14 +187,14 @@ _WITH_PROGRESS = ("began", "trial_done", "trial_failed")
 async def followed(
     sweep: Run, last_id: str | None, settings: Settings, allowed: Allowed
 ) -> AsyncIterator[ServerSentEvent]:
-    """Its events from behind `last_id` (from the first one without) until it has ended. What keeps a quiet
-    connection awake, a comment every 15 s, is the framework's."""
-    # A sweep on AWS has its events there; here it says how it goes.
+    """The events of a sweep after the one with id `last_id` (all if None), until the sweep has ended. The
+    framework keeps a quiet connection open by a comment every 15 s."""
+    # A sweep on AWS keeps its events there; here its log only reports progress.
     path = Path(sweep.log) if jobs.is_on_aws(sweep) else jobs.events_path(sweep)
     log, has_progress = EventLog(path, last_id, says=jobs.is_on_aws(sweep)), False
     yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {sweep.sweep_id}")
     while True:
-        # Looked at before the log: what it wrote before its end is read after that.
+        # The state is read before the log, so that events written just before the end are not missed.
         sweep = await run_in_threadpool(_now, sweep, settings)
         over = jobs.sweep_state(sweep, time.time()) not in jobs.ACTIVE
         events = await run_in_threadpool(log.look)
@@ -212,7 +212,7 @@ async def followed(
 
 
 def _now(sweep: Run, settings: Settings) -> Run:
-    """The sweep by its row; as it was last where the database is away."""
+    """The sweep as the database has it now; unchanged if the database is unavailable."""
     with suppress(Problem), scheduled(settings, reading=True) as book:
         return jobs.sweep_of(book, sweep.sweep_id)
     return sweep
@@ -223,4 +223,4 @@ def _status(sweep: Run, settings: Settings, allowed: Allowed) -> dict[str, Any] 
         with stored(settings, reading=True) as store:
             return jobs.status_document(sweep, store, allowed)
     except Problem:
-        return None  # the next one tells
+        return None  # the next progress event has it
