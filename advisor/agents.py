@@ -69,7 +69,7 @@ def trimmed(document: Mapping[str, Any], most_results: int | None = None) -> dic
     no null or empty values below the top level. `left_out` maps a list's path to the number of items cut."""
     most = _MOST if most_results is None else _MOST | {"alternatives": most_results}
     left_out: dict[str, int] = {}
-    read = {name: value for name, value in document.items() if name != "messages"}  # repeat other fields
+    read = {name: value for name, value in document.items() if name != "messages"}  # they repeat other fields
     short = {name: _short(value, name, most, left_out) for name, value in read.items()}
     return short | {LEFT_OUT: left_out} if left_out else short
 

@@ -196,7 +196,7 @@ def unknown_name(
     kind: str, name: str, known: Iterable[str], *, listed_by: str = "", field: str | None = None
 ) -> UsageError:
     """A `UsageError` whose hint has similar names, else the command `listed_by`, else some known names."""
-    import difflib  # imported here, since only typing errors need it
+    import difflib  # imported here, since only misspelt names need it
 
     names = {known_name.casefold(): known_name for known_name in sorted(known)}
     close = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)

@@ -135,7 +135,7 @@ _ACCEPTED = re.compile(r"([A-Za-z-]+)\s*(?:;\s*q\s*=\s*([01](?:\.[0-9]*)?))?[^,]
 
 
 def page_texts(language: str) -> Texts:
-    """The texts of reports and of the page in one of `LANGUAGES`."""
+    """The texts of reports and of the pages in one of `LANGUAGES`."""
     return texts_in(language, REPORT_TEXTS, LANGUAGE_TEXTS, TEXTS)
 
 

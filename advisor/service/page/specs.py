@@ -46,7 +46,7 @@ NOTHING = "\u2013"
 
 
 def spec_view(spec: Record, target: float | None, t: Texts) -> dict[str, Any]:
-    """The texts and the bar of a recommended spec, for any task."""
+    """The texts and the bar of a recommended spec of any task, with place, price and cost of the run."""
     location = f"{spec['cloud']} {spec['region']}, {t.known('market.' + spec['market'], spec['market'])}"
     told = {"place": location, "price_told": price_text(spec["price"], t), "run_usd": run_usd(spec)}
     return machine_view(spec, target, t) | told

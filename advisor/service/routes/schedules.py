@@ -115,7 +115,7 @@ def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
 
 
 def _folder() -> str:
-    """The folder in which runs start: the user's data folder, which exists everywhere. `Problem` 503 else."""
+    """The folder in which runs start: the user's data folder. `Problem` 503 if it cannot be created."""
     folder, detail = user_folder(), "the folder of the runs cannot be made"
     try:
         folder.mkdir(parents=True, exist_ok=True)
