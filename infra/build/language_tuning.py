@@ -27,12 +27,12 @@ _TRAINED_ON = "{count} published runs of {sources}"
 
 
 def training_measured() -> list[Measured]:
-    """The committed rows that tell a rate."""
+    """The committed rows that state a rate."""
     return measured_rows(read_table(TrainingRow, TRAINING_PATH), bundled_gpu_facts())
 
 
 def calibrated(rows: Sequence[Measured]) -> FineTuningPredictor:
-    """The predictor of rows; its bounds come from models and GPUs that were left out."""
+    """The predictor fitted on rows; its intervals come from models and GPUs that were left out."""
     cards = [gpu_group(row.run) for row in rows]
     standardised = {
         MODEL: tuple(sorted(left_out(rows, model_group).standardised.tolist())),
@@ -44,7 +44,7 @@ def calibrated(rows: Sequence[Measured]) -> FineTuningPredictor:
 
 
 def main() -> None:
-    """Write the file."""
+    """Fit the predictor and write the file."""
     predictor = calibrated(training_measured())
     write_tuning(predictor)
     sys.stdout.write(f"{len(predictor.belief.names)} parameters in {PATH}\n")

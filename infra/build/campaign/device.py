@@ -1,7 +1,7 @@
-"""The process that computes: it loads torch, so that its faults are its own.
+"""The worker process of a campaign: it loads torch, so that a crash of torch or CUDA ends only this process.
 
-`python -m advisor.infra.build.campaign.device` takes one job, a line of JSON, and answers by lines: facts of
-the device, then a row for each mark or cell, then that it is done."""
+`python -m advisor.infra.build.campaign.device` reads one job (a line of JSON) and writes lines: facts of the
+device, a row for each mark or cell, and a final line that says it is done."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _VARIANTS = {
 }
 _MIN_STEPS = 4
 _SAMPLED_SHARE = 0.05
-# No batch below this is tried where a larger one found no memory: the plan has those anyway.
+# Smallest batch to try after a larger one ran out of memory: the plan has the smaller batches anyway.
 _LEAST_BATCH = 32
 
 
 def main() -> int:
-    """Answer the job."""
+    """Run the job that was read from standard input; returns the exit code."""
     job = json.loads(sys.stdin.readline())
     return answer_parent(lambda: _done(job))
 
@@ -79,7 +79,7 @@ def _uuid(device: Device) -> str | None:
 
 
 def _marks(job: Mapping[str, Any], device: Device) -> Iterator[dict[str, Any]]:
-    """Those that are asked for; `mark/launch` is an empty one, `mark/clock` two minutes of load."""
+    """Yield a row for each mark: `mark/launch` is an empty kernel, `mark/clock` two minutes of load."""
     torch = load_torch()
     torch.manual_seed(0)
     every = {mark.key: mark for mark in marks(on_gpu=device.kind == "cuda", is_short=job["is_short"])}
@@ -103,7 +103,7 @@ def _marks(job: Mapping[str, Any], device: Device) -> Iterator[dict[str, Any]]:
 
 
 def _under_load(device: Device, seconds: float) -> dict[str, Any]:
-    """Clocks, power and heat in the last part of so many seconds of products."""
+    """Clocks, power and temperature at the end of `seconds` of continuous matrix products."""
     product = next(mark for mark in marks(on_gpu=False, is_short=True)).call(device)
 
     def compute(seconds: float) -> None:
@@ -119,7 +119,7 @@ def _under_load(device: Device, seconds: float) -> dict[str, Any]:
 
 
 class _Runnable:
-    """A variant of the network table as `TorchEngine` runs it, on numbers that keep a loss finite."""
+    """A variant of the network table as `TorchEngine` runs it, with inputs that keep the loss finite."""
 
     def __init__(self, variant: Variant) -> None:
         self.subject: Any = variant.subject()
@@ -143,7 +143,7 @@ class _Runnable:
 
 
 def variant_of(key: str) -> Variant:
-    """The variant of the network table by its key; `MeasuringError` where its library is not installed."""
+    """The variant of the network table with this key; `MeasuringError` if its library is not installed."""
     library, _, rest = key.partition("/")
     name, _, size = rest.partition("@")
     try:
@@ -157,7 +157,7 @@ def variant_of(key: str) -> Variant:
 
 
 def _cells(job: Mapping[str, Any], device: Device) -> Iterator[dict[str, Any]]:
-    """Each cell of one network; a batch without memory is halved where the cell wants the largest."""
+    """Measure each cell of one network; a largest-batch cell halves its batch when memory runs out."""
     load_torch().manual_seed(0)
     runnable = _Runnable(variant_of(job["network"]))
     for cell in job["cells"]:

@@ -1,7 +1,7 @@
-"""Single kernels of the GPU-hour: what each computes, and torch's call for it. Needs torch.
+"""Single kernels of the GPU-hour: the work of each, and the torch call that runs it. Needs torch.
 
-Work is counted a row of a batch, as the network table counts it: FLOPs, elements read and written, elements
-of any batch, and the matrix that it is multiplied with."""
+Work is counted per row of a batch, as in the network table: FLOPs, elements read and written, elements that
+do not depend on the batch, and the sizes of the matrix that a row is multiplied with."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SHORT = ("gemm.1024", "conv3x3.3.64", "depthwise.3.64", "attention.512", "copy.
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """A kernel: `name` is its kind, size and layout, `sizes` the work of a row and rows; `make` gives the
-    call for a device and the type of its values."""
+    """A kernel: `name` is its kind, size and layout, `sizes` the work of a row and the number of rows; `make`
+    returns the call for a device and a data type."""
 
     name: str
     precision: str
@@ -39,11 +39,11 @@ class Mark(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The same for the same mark in every run."""
+        """An identifier that is the same for the same mark in every run."""
         return f"mark/{self.name}/{self.precision}"
 
     def call(self, device: Device) -> Callable[[], Any]:
-        """The call, its tensors made."""
+        """Allocate the tensors and return the call."""
         torch = load_torch()
         # Convolutions keep PyTorch's default, as in the networks.
         torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
@@ -52,7 +52,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 def marks(*, on_gpu: bool, is_short: bool) -> list[Mark]:
-    """All marks in their order; a CPU has those in fp32, and a trial small ones."""
+    """All marks in order; on a CPU only those in fp32, and in a short trial only small ones."""
     every = [*_products(), *_convolutions(), *_attention(), *_moving()]
     every = [mark for mark in every if on_gpu or mark.precision == "fp32"]
     return [mark for mark in every if mark.name in _SHORT] if is_short else every
@@ -154,6 +154,6 @@ def _move(kind: str, values: int, device: Device, dtype: Any) -> Callable[[], An
 
 
 def _work(batch: int, flops: int, elements: int, fixed: int, reduction: int, width: int) -> dict[str, int]:
-    """Without what a kernel has not."""
+    """The sizes of a mark, without entries that are 0."""
     work = {"flops": flops, "elements": elements, "fixed": fixed, "reduction": reduction, "width": width}
     return {"batch": batch, **{name: size for name, size in work.items() if size}}

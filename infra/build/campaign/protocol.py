@@ -1,6 +1,6 @@
-"""The GPU-hour: which cells it has, in which order. Pure.
+"""The GPU-hour's cells and their order. Pure functions.
 
-12 minutes of marks (`marks.py`), 35 of networks, 10 of a second run of a tenth of them."""
+12 minutes of marks (`marks.py`), 35 of networks, 10 of a second run of a tenth of the networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from advisor.models.performance.memory.table import bundled_profile
 from advisor.models.performance.networks import bundled_networks
 from advisor.sweeps.worker.policy import CPU_CLOCK, SYNTHETIC
 
-# Library, name and input of each, as the network table has them.
+# Library, name and input of each network, as in the network table.
 NETWORKS = (
     "torchvision/resnet18@3x224x224",
     "torchvision/resnet50@3x224x224",
@@ -53,7 +53,7 @@ _LARGEST_BATCH = 1024
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """How long each part is measured, and of what. A CPU has its own steps alone: no largest batch."""
+    """What is measured, and how long each part takes; `has_largest` adds the largest batch that fits."""
 
     settings: tuple[tuple[Task, Precision], ...]
     batches: tuple[int, ...]
@@ -92,8 +92,8 @@ SHORT = Plan(
 
 
 class Cell(Struct, frozen=True, kw_only=True):
-    """A network in a task and precision at a batch size, or at the largest that fits; `again` in a second
-    process, for what runs differ by."""
+    """A network in a task and precision at a batch size, or at the largest that fits; `again` repeats it in a
+    second process, to see how much runs differ."""
 
     network: str
     task: Task
@@ -103,13 +103,13 @@ class Cell(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The same for the same cell in every run."""
+        """An identifier that is the same for the same cell in every run."""
         words = (self.network, self.task, self.precision, self.batch, *(["again"] if self.again else []))
         return "/".join(words)
 
 
 def cells(networks: tuple[str, ...], plan: Plan) -> Iterator[Cell]:
-    """Every cell once, a network after the other, and then a tenth of them again."""
+    """Every cell once, network by network, and then a tenth of them again."""
     sizes = [*map(str, plan.batches), *([LARGEST] if plan.has_largest else [])]
     once = [
         Cell(network=network, task=task, precision=precision, batch=size)
@@ -123,8 +123,8 @@ def cells(networks: tuple[str, ...], plan: Plan) -> Iterator[Cell]:
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """What every row has in common. `gpu` is the device's name, None on a CPU; `sheet` what the catalogue
-    knows of it, None for a card that it has not."""
+    """What all rows share. `gpu` is the device's name, None on a CPU; `sheet` is the catalogue's data sheet,
+    None for a GPU that is not in it."""
 
     accelerator: Accelerator
     resources: Resources
@@ -133,7 +133,7 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 def batch_of(cell: Cell, machine: Machine) -> int:
-    """The cell's batch size; the largest is the power of two that memory surely holds."""
+    """The cell's batch size; for the largest, the greatest power of two that is predicted to fit reliably."""
     if cell.batch != LARGEST:
         return int(cell.batch)
     name, _, size = cell.network.partition("@")
@@ -146,7 +146,7 @@ def batch_of(cell: Cell, machine: Machine) -> int:
 
 
 def trial_of(cell: Cell, batch_size: int, machine: Machine, plan: Plan) -> Trial:
-    """The cell as a trial: a network alone, on a batch made on the device, in bare steps."""
+    """The cell as a trial: bare steps of a network on a batch that is made on the device."""
     name, _, size = cell.network.partition("@")
     sides = [int(side) for side in size.split("x")] if size.count("x") == 2 else [1, 1, 1]
     plan_of = {"input": SYNTHETIC, "gpu": machine.gpu, "measure_seconds": plan.seconds, "cell": cell.key}

@@ -1,4 +1,4 @@
-"""A campaign's file: one row a line, on disk before the next cell begins."""
+"""A campaign's file: one row per line, written to disk before the next cell begins."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Kept = TypeVar("Kept")
 
 
 class Records(Generic[Kept]):
-    """Rows in a JSONL file that outlives the run; a later line of a key counts.
+    """Rows in a JSONL file that outlives the run; for repeated keys the last line counts.
 
-    What a killed run left of a line is cut off; any other line that cannot be read is a `DataError` with its
-    number, and nothing is changed."""
+    A last line left incomplete by a killed run is cut off; any other unreadable line raises a `DataError`
+    with its line number, and the file is not changed."""
 
     def __init__(
         self,
@@ -34,11 +34,11 @@ class Records(Generic[Kept]):
 
     @property
     def done(self) -> Mapping[str, Kept]:
-        """What need not be measured again, by key: a cell that failed stays so until its line goes."""
+        """Rows by key that need not be measured again; a failed cell counts until its line is deleted."""
         return self._rows
 
     def append(self, row: Kept) -> None:
-        """Keep it durably; what is on disk stays readable at whatever instant this is killed."""
+        """Append a row durably; the file stays readable even if the process is killed at any moment."""
         line = json.dumps(self._written(row)).encode() + b"\n"
         try:
             with self.path.open("ab") as file:

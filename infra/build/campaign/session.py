@@ -1,6 +1,6 @@
-"""One piece of the GPU-hour: each mark and cell that the files have not, in a process that may die.
+"""One run of the GPU-hour: measures the marks and cells that the files lack, in a worker that may crash.
 
-This process loads no torch: it takes nothing of the GPU's memory, and no fault of CUDA ends it."""
+This process does not load torch: it uses no GPU memory, and no CUDA fault can end it."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
 
 _COMMAND = (sys.executable, "-P", "-m", "advisor.infra.build.campaign.device")
-# Loading torch and a library, building the network, the first steps.
+# Time for loading torch and a library, building the network, and its first steps.
 _STARTING_SECONDS = 25.0
 _LAUNCH, _CLOCK = "mark/launch", "mark/clock"
 _CONFIDENCE = 0.9
 
 
 class GpuHour(Struct, kw_only=True):
-    """One run of the protocol. Nothing begins that would not end before `ends_at`, a time.monotonic()
-    moment; rows lie in `rows`, marks beside them."""
+    """One run of the protocol. Nothing is started that would not end before `ends_at`, a time.monotonic()
+    value; `rows` and marks are kept in separate files."""
 
     device: str
     plan: Plan
@@ -51,14 +51,14 @@ class GpuHour(Struct, kw_only=True):
     ends_at: float
     report: Callable[[str], None]
     command: Sequence[str] = _COMMAND
-    # What takes so much longer than it should hangs.
+    # Work that exceeds its expected time by this much counts as hanging.
     patience_seconds: float = 120.0
     measured: int = 0
     facts: Row = field(default_factory=dict)
 
     @classmethod
     def of(cls, out: Path, **options: Any) -> GpuHour:
-        """With its files: what is in them is not measured again."""
+        """Open the run with its files; what they already hold is not measured again."""
         rows = Records(
             out, lambda row: str(row.trial.plan["cell"]), measurement_from_dict, measurement_to_dict
         )
@@ -67,7 +67,7 @@ class GpuHour(Struct, kw_only=True):
         )
 
     def run(self) -> bool:
-        """Measure what is missing until the time is over; whether all is done. `MeasuringError` where the
+        """Measure what is missing until time is up; returns whether all is done. `MeasuringError` if the
         device cannot be used."""
         self._ended({"marks": [], "is_short": True}, [], [], self._keep_mark)
         self.report(f"{len(self.marks.done)} marks and {len(self.rows.done)} cells are there already")
@@ -95,7 +95,7 @@ class GpuHour(Struct, kw_only=True):
         self.report(f"{row['mark']}: {what}")
 
     def _cells_are_done(self) -> bool:
-        # A second run has a process of its own.
+        # The second run of a network uses a new process.
         jobs = groupby(cells(self.networks, self.plan), lambda cell: (cell.network, cell.again))
         done = [self._network_is_done(list(job)) for _, job in jobs]  # each, whatever others do
         return all(done)
@@ -113,7 +113,7 @@ class GpuHour(Struct, kw_only=True):
         return True
 
     def _measured(self, missing: Sequence[Cell]) -> bool:
-        """Whether the time sufficed for these cells of one network."""
+        """Measure these cells of one network; returns whether there was enough time."""
         machine = this_machine(self.device, self.facts)
         trials = [trial_of(cell, batch_of(cell, machine), machine, self.plan) for cell in missing]
         job = {
@@ -147,7 +147,7 @@ class GpuHour(Struct, kw_only=True):
 
     def _keep_cell(self, trial: Trial, row: Row) -> None:
         environment = {**self.facts, **row.get("environment", {})}
-        # One row tells the marks for all.
+        # One row describes the marks for all networks.
         if not any("fingerprint" in other.environment for other in self.rows.done.values()):
             environment["fingerprint"] = fingerprint([*self.marks.done.values()], self.facts)
         status = Status(row["status"])
@@ -174,8 +174,8 @@ class GpuHour(Struct, kw_only=True):
     def _ended(
         self, job: Row, keys: Sequence[str], seconds: Sequence[float], keep: Callable[[Row], None]
     ) -> bool:
-        """Whether the time sufficed until the process ended; what it dies or hangs on is kept as failed.
-        `MeasuringError` is what it refused."""
+        """Read a worker's rows until it ends; returns whether there was enough time. A crash or hang is
+        recorded as failed. `MeasuringError` if the worker refused the job."""
         left = deque(zip(keys, seconds, strict=True))
         with started_worker(self.command) as worker:
             worker.send({"device": self.device, **job})
@@ -203,7 +203,7 @@ class GpuHour(Struct, kw_only=True):
 
 
 def _message(worker: Worker, deadline: float) -> Row:
-    """What the process says next; how it `died` where it is gone, or answers no more."""
+    """The worker's next message, or one with `died` if the process ended or no longer answers."""
     try:
         message = worker.receive(deadline)
         return message if isinstance(message, dict) else {}
@@ -214,8 +214,8 @@ def _message(worker: Worker, deadline: float) -> Row:
 
 
 def this_machine(device: str, facts: Mapping[str, Any]) -> Machine:
-    """The whole of this machine, with what its process said of the GPU."""
-    # Whole MiB: a reboot must not make other trials of the same ones.
+    """This machine as a `Machine`, with the GPU facts that the worker reported."""
+    # Whole MiB, so that a slightly different RAM size after a reboot does not change trial ids.
     size = machine_size()
     resources = Resources(
         vcpus=float(size.vcpus),
@@ -235,7 +235,7 @@ def this_machine(device: str, facts: Mapping[str, Any]) -> Machine:
 
 
 def told(trial: Trial, machine: Machine) -> str:
-    """What the predictor says of a trial before it is measured."""
+    """The predictor's estimate for a trial, in words, before it is measured."""
     model, workload = load_model(), trial.workload
     if machine.gpu is None:
         return f"told {published_on_cpu(workload, model.table.of(workload), machine.resources):.4g} rows/s"
@@ -249,7 +249,7 @@ def told(trial: Trial, machine: Machine) -> str:
 
 
 def fingerprint(rows: Sequence[Row], facts: Mapping[str, Any]) -> Row:
-    """The marks as a probe's fingerprint, which `advisor fit` takes (`gpu_observations.layers_of`)."""
+    """The marks as a probe's fingerprint, which `advisor fit` reads (`gpu_observations.layers_of`)."""
     timed = [row for row in rows if "sizes" in row and "seconds" in row]
     return {
         "gpus": [facts.get("gpu")],

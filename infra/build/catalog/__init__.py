@@ -1,1 +1,1 @@
-"""From committed source files to the bundled catalogue snapshot, one file a part."""
+"""Builds the bundled catalogue snapshot from committed source files; each part has a file."""

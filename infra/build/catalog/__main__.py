@@ -36,7 +36,7 @@ def main(check: bool, out: Path) -> None:
 
 
 def _check(built: bundles.Bundle, out: Path) -> None:
-    """Write aside, read it back, compare with `out`."""
+    """Build into a temporary folder, read the result back, and compare it with `out`."""
     with tempfile.TemporaryDirectory() as aside:
         bundles.write(built, Path(aside))
         BundleFiles(Path(aside)).verify()

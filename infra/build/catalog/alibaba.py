@@ -1,4 +1,4 @@
-"""Alibaba: types and prices in CNY, of 2024, and disks, whose prices are estimated."""
+"""Alibaba: types and prices in CNY from 2024, and disks with estimated prices."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from advisor.infra.build.catalog.wide import (
 Row = Mapping[str, str]
 HOURS_PER_MONTH = 730
 _MB_IN_MIB = 1e6 / 2**20
-# 'A10*1/6' and 'T4/4' are shares of a card.
+# 'A10*1/6' and 'T4/4' are fractions of a GPU.
 _SHARE = re.compile(r"(?:\*1)?(?:/(\d+))?$")
-# How the API names processors: 8269CY is Intel's, 9T24 AMD's; only Alibaba's own begins otherwise.
+# First characters of the API's processor names: 8269CY is Intel's, 9T24 AMD's, YiTian Alibaba's.
 _MAKERS = (("8", "Intel"), ("6", "Intel"), ("9", "AMD"), ("YiTian", "Alibaba"))
 
 SOURCE = Source(
@@ -75,16 +75,16 @@ NETWORKS = Source(
 LIST = Basis("ali", "list", "CNY", SOURCE.id)
 SPOT = Basis("alispot", "observed", "CNY", SPOT_SOURCE.id)
 _BASES = {"on-demand": LIST, "spot": SPOT}
-# What PolarDB charges for the same disks a month, turned to hours by Hangzhou's ratio of both
-# (0.2336 / 0.153), over the estimate: 0.98 to 1.05 on the mainland; abroad 0.63 to 1.21 for PL1
-# and 1.20 to 2.47 for PL0. Wider, since the one list is of 2021.
+# PolarDB's monthly prices of the same disks, converted to hours by the ratio of both prices in Hangzhou
+# (0.2336 / 0.153), over the estimates: 0.98 to 1.05 on the mainland; abroad 0.63 to 1.21 for PL1 and 1.20 to
+# 2.47 for PL0. The bounds are wider than that, since one of the lists is from 2021.
 _BOUNDS = {"cloud_essd_pl0": (0.9, 2.5), "cloud_essd_pl1": (0.6, 1.25)}
 _MAINLAND, _MAINLAND_BOUNDS = "cn-", (0.85, 1.15)
 _ABROAD = ("cn-hongkong",)
 
 
 def build() -> CloudPart:
-    """Everything of Alibaba; what the list says costs 0 has no known price."""
+    """Build Alibaba's part; a listed price of 0 counts as unknown."""
     prices = wide_prices(read_source("catalog/alibaba_prices.csv"), ("instance_type", "market"))
     rows = []
     for key, cells in prices.items():
@@ -101,7 +101,7 @@ def build() -> CloudPart:
 
 
 def _networks() -> OutputTable:
-    """Baselines of types with GPUs, by one card each."""
+    """Baseline network rates of types with GPUs, each with one network card."""
     rows = read_source("catalog/alibaba_networks.csv")
     cells = [(row["instance_type"], number(row["gbit_per_second"]), "1", NETWORKS.id) for row in rows]
     return table(NETWORKS_FILE.format("alibaba"), NETWORK_COLUMNS, cells)
@@ -113,7 +113,7 @@ def _type(row: Row) -> dict[str, str]:
 
 
 def _gpu_type(row: Row) -> Row:
-    """A type with a GPU or another accelerator; cards that no file names keep Alibaba's word."""
+    """A type with a GPU or another accelerator; a GPU without a data sheet keeps Alibaba's name."""
     name, model = row["instance_type"], row["cpu_model"]
     facts = host("alibaba", name, (_family(name),), row["vcpus"], row["memory_gib"])
     makers = (maker for start, maker in _MAKERS if model.startswith(start))
@@ -130,7 +130,7 @@ def _card(row: Row) -> dict[str, str]:
     memory = row["gpu_memory_mib"] and str(int(row["gpu_memory_mib"]) * parts)
     card = _cards().get((whole, memory))
     if card is None:
-        # Of a card that is known the rest is a share of a size that nobody tells.
+        # The GPU is known, but no file states the size of this fraction.
         known = any(model == whole for model, _ in _cards())
         return {
             "gpu_vendor": "NVIDIA",
@@ -161,14 +161,14 @@ def _cards() -> dict[tuple[str, str], dict[str, str]]:
     return {(row["gpu_model"], row["gpu_memory_mib"]): row for row in rows}
 
 
-# Disks of the generation before cost 1.00 and 0.35 CNY a GiB-month on subscription (an article), PL1 and PL0
-# 1.00 and 0.50 (Alibaba's documentation): by the hour they are taken to stand as those do, with wider bounds.
+# Subscription prices of older disks are 1.00 and 0.35 CNY per GiB-month (an article), of PL1 and PL0 1.00 and
+# 0.50 (Alibaba's documentation). Hourly prices are assumed to have the same ratios, with wider bounds.
 _LIKE = {"cloud_essd_pl1": ("cloud_ssd", 1.0), "cloud_essd_pl0": ("cloud_efficiency", 0.7)}
 _LOOSER = 1.25
 
 
 def _disk_prices() -> list[tuple[str, ...]]:
-    """What a GiB costs a month; IOPS and MiB/s come with it."""
+    """Prices of a GiB-month; IOPS and MiB/s are included."""
     rows: list[tuple[str, ...]] = []
     for row in read_source("catalog/alibaba_disk_prices.csv"):
         region, kind = row["region"], row["disk_type"]
@@ -185,7 +185,7 @@ def _disk_prices() -> list[tuple[str, ...]]:
 
 
 def _disk_rules() -> list[dict[str, str]]:
-    """Alibaba states rates in MB/s of 10**6 bytes."""
+    """Alibaba's disk rules, converted from MB/s of 10**6 bytes."""
     rules = []
     for row in read_source("catalog/alibaba_disk_rules.csv"):
         own = {name: row[name] for name in tables.RULE_COLUMNS if name in row}

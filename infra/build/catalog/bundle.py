@@ -1,4 +1,4 @@
-"""All parts joined into one bundle: files by path, with the manifest that guards them."""
+"""Joins all parts into one bundle: files by path, with a manifest of their digests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TYPES_FILE = "catalog/aws_instance_types.csv"
 
 
 def build_orderable(parts: Iterable[CloudPart]) -> OutputTable:
-    """What sources tell, and each type of AWS that no region offers by its list."""
+    """Who may order a type: rows from the sources, and each AWS type that is listed in no region."""
     told = read_source(ORDERABLE_FILE)
     rows = [[row[column] for column in ORDERABLE_COLUMNS] for row in told]
     starts = tuple(row["types"].rstrip("*") for row in told if row["cloud"] == "aws")
@@ -47,14 +47,14 @@ PROVIDERS = (aws, gcp, azure, alibaba)
 
 
 class Bundle(Struct, frozen=True):
-    """Everything that is written: bytes by path below `advisor/data`, and what to report."""
+    """All output: bytes by path below `advisor/data`, and a report."""
 
     files: dict[str, bytes]
     notes: tuple[str, ...]
 
 
 def build() -> Bundle:
-    """Build every file in memory, the same bytes every time."""
+    """Build every file in memory; the bytes are the same each time."""
     parts = [*(provider.build() for provider in PROVIDERS), *neo.build()]
     sources = [*(one for part in parts for one in part.sources), gpus.SOURCE, sparecores.SOURCE]
     tables = [
@@ -85,7 +85,7 @@ def build() -> Bundle:
 
 
 def write(bundle: Bundle, folder: Path) -> None:
-    """Write each file whole or not at all, the manifest last."""
+    """Write each file atomically, the manifest last."""
     for path in sorted(bundle.files, key=lambda name: (name == MANIFEST, name)):
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def write(bundle: Bundle, folder: Path) -> None:
 
 
 def differences(bundle: Bundle, folder: Path) -> list[str]:
-    """Paths whose bytes in `folder` are not what the build gives."""
+    """Paths whose bytes in `folder` differ from the build's."""
     return [
         path
         for path, content in sorted(bundle.files.items())
@@ -110,7 +110,7 @@ def _currencies() -> OutputTable:
 
 
 def _cloud(part: CloudPart, prices: Sequence[PriceFile]) -> dict[str, Any]:
-    """The date of its list prices, types that lack facts, price files with market and regions."""
+    """A cloud's manifest entry: date of list prices, types without facts, and price files."""
     name = f"/{part.name}_instance_types.csv"
     types = [row for entry in part.tables if entry.path.endswith(name) for row in entry.rows]
     needed = [TYPE_COLUMNS.index(column) for column in NEEDED_FACTS]
@@ -125,7 +125,7 @@ def _cloud(part: CloudPart, prices: Sequence[PriceFile]) -> dict[str, Any]:
 
 
 def _parts(sources: Iterable[Source]) -> dict[str, dict[str, str]]:
-    """Each part with its sources and their licences, and the date of the oldest."""
+    """Each part with its sources, their licences, and the date of the oldest source."""
     of_part: dict[str, list[Source]] = {}
     for one in sources:
         of_part.setdefault(one.part, []).append(one)
@@ -142,7 +142,7 @@ def _parts(sources: Iterable[Source]) -> dict[str, dict[str, str]]:
 def _entries(
     tables: Iterable[OutputTable], prices: dict[str, list[PriceFile]], files: dict[str, bytes]
 ) -> dict[str, dict[str, Any]]:
-    """Each file with its digest, and how many rows or offers it has."""
+    """Each file's digest and number of rows or offers."""
     counts = {entry.path: {"rows": len(entry.rows)} for entry in tables}
     counts |= {one.path: {"offers": one.offers} for own in prices.values() for one in own}
     return {path: count | {"sha256": sha256(files[path])} for path, count in counts.items()}

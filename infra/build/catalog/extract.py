@@ -17,7 +17,7 @@ from advisor.infra.build.catalog.tables import OutputTable, number, write_source
 
 Rows = list[dict[str, str]]
 
-# What the build reads <- the public snapshot.
+# Extract that the build reads -> public snapshot that it is cut from.
 WIDE = {
     "aws_on_demand_2026-02-17": "aws_ondemand_linux_2026-02-17",
     "aws_on_demand_accelerators_2026-01-21": "aws_gpu_ondemand_linux_2026-01-21",
@@ -29,7 +29,7 @@ WIDE = {
     "aws_commitment-3y-convertible_2025-04-05": "aws_reserved_no_upfront_convertible-3y_2025-04-05",
     "aws_spot_2024-09-28": "aws_spot_linux_2024-09-28",
 }
-# Regions of the US government: nothing tells which types can be had there.
+# Regions of the US government, left out: no source says which types are available there.
 _LEFT_OUT = "us-gov-"
 _EBS = (
     *("region", "volume_type", "usd_per_gib_month", "usd_per_iops_month_tier1"),
@@ -51,7 +51,7 @@ def aws_extracts(read: Callable[[str], Rows]) -> list[OutputTable]:
 
 
 def _wide_table(path: str, rows: Rows) -> OutputTable:
-    """Prices as short as they can be written; a type without any is left out."""
+    """A table of prices in their shortest form; types without any price are left out."""
     key, *columns = rows[0]
     regions = sorted(name for name in columns if not name.startswith(_LEFT_OUT))
     lines = sorted((row[key], *(number(row[region]) for region in regions)) for row in rows)
@@ -106,7 +106,7 @@ def cloud_extracts(read: Read) -> list[OutputTable]:
 
 
 def _azure_prices(read: Read) -> OutputTable:
-    """A line a size and market, a column a region."""
+    """A row per size and market, a column per region."""
     lines = {
         (row.pop("instance_type"), market): row
         for market, names in _AZURE_LISTS.items()
@@ -129,8 +129,8 @@ def _is_hourly_in_usd(row: Row) -> bool:
 
 
 def _alibaba_basis(row: Row) -> str:
-    """The one price that Alibaba's documentation of the disks has, or what its other products
-    charge for the same disk."""
+    """'documented' for the one disk price that Alibaba's documentation states; 'derived' for prices that its
+    other products charge for the same disk."""
     return "documented" if row["basis"] == _LIST_EXAMPLE else "derived"
 
 
@@ -190,12 +190,12 @@ def extracts(read: Callable[[str], list[dict[str, str]]]) -> list[OutputTable]:
 
 
 def _advice(row: Row) -> str:
-    """'87~4': per cent off the on-demand price, and the index of the interruption band."""
+    """'87~4': per cent off the on-demand price, and index of the interruption band."""
     return f"{row['savings_pct_over_ondemand']}~{row['interruption_band_index']}"
 
 
 def _wide(path: str, rows: list[dict[str, str]], key: str, markets: Row) -> OutputTable:
-    """One line a type and market, one column a region; two values for one cell are refused."""
+    """A row per type and market, a column per region; `ValueError` if a cell has two values."""
     regions = sorted({row["region"] for row in rows})
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:

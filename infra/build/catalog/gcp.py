@@ -70,7 +70,7 @@ ATTACHED_SPOT_SOURCE = Source(
 LIST = Basis("gcp", "list", "USD", SOURCE.id)
 ATTACHED_LIST = Basis("gcpn1", "list", "USD", ATTACHED.id)
 ATTACHED_SPOT = Basis("gcpn1spot", "observed", "USD", ATTACHED_SPOT_SOURCE.id)
-# Card -> how many -> the most vCPUs (Compute Engine, "GPU platforms", as recalled).
+# GPU -> number of GPUs -> largest vCPU count (Compute Engine, "GPU platforms", from memory).
 _MOST_VCPUS = {
     "T4": {1: 48, 2: 48, 4: 96},
     "P4": {1: 24, 2: 48, 4: 96},
@@ -81,7 +81,7 @@ _N1_SHAPES = [
     (f"n1-{kind}-{vcpus}", vcpus) for kind in ("standard", "highmem") for vcpus in (4, 8, 16, 32, 64, 96)
 ]
 SPOT = Basis("gcpspot", "observed", "USD", SPOT_SOURCE.id)
-# Markets of the source -> ours.
+# Markets of the source -> markets of the bundle.
 _MARKETS = {
     "on-demand": ("on-demand", LIST),
     "spot": ("spot", SPOT),
@@ -91,7 +91,7 @@ _MARKETS = {
 
 
 def build() -> CloudPart:
-    """Everything of GCP; a commitment's month is 730 hours."""
+    """Build GCP's part; a commitment's month has 730 hours."""
     prices = wide_prices(read_source("catalog/gcp_prices.csv"), ("machine_type", "market"))
     rows = []
     for key, cells in prices.items():
@@ -112,7 +112,7 @@ def build() -> CloudPart:
 
 
 def _attached() -> Iterator[tuple[str, str, str, int]]:
-    """Type, its N1 machine, card, and how many of it: 'n1-standard-8+t4x2' has two T4."""
+    """Type, its N1 machine, GPU, and number of GPUs: 'n1-standard-8+t4x2' has two T4."""
     for card, most in _MOST_VCPUS.items():
         for count, vcpus in most.items():
             for machine, has in _N1_SHAPES:
@@ -130,7 +130,7 @@ def _with_gpus(types: Iterable[Row]) -> list[Row]:
 
 
 def _prices_with_gpus(prices: Iterable[PriceRow]) -> list[PriceRow]:
-    """What machine and GPUs cost together, where both are priced."""
+    """Prices of machine and GPUs together, where both are priced."""
     of_machine = {(row.instance_type, row.market): row.cells for row in prices}
     columns = {
         "on-demand": ("usd_per_gpu_hour", ATTACHED_LIST.id),
@@ -172,7 +172,7 @@ def _hourly(cells: Mapping[str, str]) -> dict[str, str]:
 
 
 def _disk_prices() -> list[tuple[str, ...]]:
-    """A persistent disk costs its size alone."""
+    """Disk prices; a persistent disk is priced by size only."""
     return [
         (row["region"], row["disk_type"], number(row["usd_per_gb_month"]), "0:0", "0", DISK_PRICES.id)
         for row in read_source("catalog/gcp_disk_prices.csv")
@@ -180,6 +180,6 @@ def _disk_prices() -> list[tuple[str, ...]]:
 
 
 def _limits() -> list[tuple[str, ...]]:
-    """What an instance passes on to a disk."""
+    """Limits of instances to disk traffic."""
     rows = read_source("catalog/gcp_disk_limits.csv")
     return [tuple(row[column] for column in LIMIT_HEADER) for row in rows]

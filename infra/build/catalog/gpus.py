@@ -1,4 +1,4 @@
-"""GPU data sheets, and which of them a cloud's GPU name means."""
+"""GPU data sheets, and which data sheet a cloud's GPU name stands for."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SOURCE = Source(
     "GPU data sheets",
 )
 
-# fp64 results over fp32 results a clock and multiprocessor, by compute capability, tensor cores not
-# counted: CUDA C++ Programming Guide, table "Throughput of Native Arithmetic Instructions".
+# fp64 results per fp32 result for a clock and multiprocessor, by compute capability, without tensor cores:
+# CUDA C++ Programming Guide, table "Throughput of Native Arithmetic Instructions".
 _FP64_SHARE = {
     "3.7": 1 / 3,
     "5.2": 1 / 32,
@@ -60,7 +60,7 @@ HEADER = (
 
 
 def build_gpus() -> list[OutputTable]:
-    """All data sheets; rates are dense, and fp16's is that with fp32 sums."""
+    """All data sheets. Rates are dense; fp16 rates are those with fp32 accumulation."""
     return [table(GPUS_FILE, HEADER, map(_sheet_row, read_source("catalog/gpu_specs.csv")))]
 
 
@@ -101,7 +101,7 @@ def _sheet_row(row: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _fp64(row: Mapping[str, str]) -> str:
-    """What the source states (cards for export are capped), else by the architecture's share."""
+    """The source's fp64 rate if stated (export models are capped), else derived from the architecture."""
     if row["fp64_tflops"]:
         return number(row["fp64_tflops"])
     share = _FP64_SHARE.get(row["compute_capability"])

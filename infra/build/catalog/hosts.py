@@ -1,6 +1,6 @@
-"""What clouds that list prices and sizes share: types as they are written, facts by family.
+"""Shared by clouds that list prices and sizes: columns of types, and facts by family.
 
-A fact that no file at hand gives stays empty, and a type that lacks one is listed, never ranked."""
+A fact that no source file gives stays empty, and a type that lacks one is listed but never ranked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from advisor.infra.build.catalog.tables import OutputTable, number, read_source,
 from advisor.infra.build.catalog.wide import Basis, CloudPart, PriceRow, Source, region_sets
 
 Row = Mapping[str, str]
-# A GPU that no file at hand names.
+# A GPU that no source file names.
 UNNAMED = "unnamed GPU"
 
 
@@ -27,10 +27,10 @@ def cloud_part(
     more: Iterable[OutputTable] = (),
     sources: Iterable[Source] = (),
 ) -> CloudPart:
-    """A cloud whose types and list prices come from one source, with `sources` of `more` tables.
+    """A cloud whose types and list prices come from one source; `sources` are those of the `more` tables.
 
-    A type is offered where it has a price; one that the price list does not name is left out. The facts of
-    types `apart` are under CC BY-SA 4.0 and stay in a file of their own, priced or not."""
+    A type is offered where it has a price; types without a price are left out. The types in `apart` have
+    facts under CC BY-SA 4.0: they go to a separate file, priced or not."""
     rows = tuple(prices)
     offered: dict[str, set[str]] = {}
     for row in rows:
@@ -47,7 +47,7 @@ def cloud_part(
 
 
 def _types(path: str, rows: Iterable[Row], set_of: Mapping[str, str], source: Source) -> OutputTable:
-    """Types with where they are offered; their facts are from `source` where they name no other."""
+    """The table of types with their region sets; rows without a source get `source`."""
     placed = [
         {"source": source.id, "region_set": set_of.get(row["instance_type"], "")} | dict(row) for row in rows
     ]
@@ -55,7 +55,7 @@ def _types(path: str, rows: Iterable[Row], set_of: Mapping[str, str], source: So
 
 
 def host(cloud: str, name: str, keys: Iterable[str], vcpus: str, memory_gib: str) -> dict[str, str]:
-    """Columns of a type; `keys` are the families, nearest first, that may say what its CPU is."""
+    """Host columns of a type; `keys` are families that may determine its CPU, most specific first."""
     families = _cpu_families()
     family = next((families[cloud, key] for key in keys if (cloud, key) in families), {})
     threads = int(family.get("threads_per_core", 2))
@@ -72,7 +72,7 @@ def host(cloud: str, name: str, keys: Iterable[str], vcpus: str, memory_gib: str
 
 
 def gpu(cloud: str, key: str, count: str, share: float = 1.0) -> dict[str, str]:
-    """Columns of a type's GPUs; a card that no file knows keeps the cloud's name for it."""
+    """GPU columns of a type; a GPU without a data sheet keeps the cloud's name for it."""
     known = gpu_families().get((cloud, key))
     facts = {"gpu_vendor": "NVIDIA", "gpu_count": count, "gpu_fraction": number(str(share))}
     if known is None:
@@ -82,7 +82,7 @@ def gpu(cloud: str, key: str, count: str, share: float = 1.0) -> dict[str, str]:
 
 
 def no_gpu() -> dict[str, str]:
-    """Columns of a type of CPUs alone."""
+    """GPU columns of a type without GPUs."""
     return {"gpu_count": "0"}
 
 
@@ -94,13 +94,13 @@ def _cpu_families() -> dict[tuple[str, str], dict[str, str]]:
 
 @cache
 def gpu_families() -> dict[tuple[str, str], dict[str, str]]:
-    """What is known of the card of a family, by cloud and family."""
+    """Facts of the GPU of each family, by cloud and family."""
     rows = read_source("catalog/gpu_families.csv")
     return {(row["cloud"], row["family"]): row for row in rows}
 
 
 @cache
 def sheet_gib() -> dict[str, float]:
-    """GiB of a card by the name of its data sheet."""
+    """GPU memory in GiB by the name of its data sheet."""
     rows = read_source("catalog/gpu_specs.csv")
     return {row["gpu"]: float(row["memory_gb"]) for row in rows}

@@ -1,17 +1,17 @@
-"""What SpareCores measured on AWS servers (CC BY-SA 4.0), kept in files of its own.
+"""SpareCores' measurements of AWS servers (CC BY-SA 4.0), kept in separate files.
 
-A size that was not measured takes those of a type with the same processor and as many vCPUs, where
-AWS names the processor, else its family's, and says so in a `basis` column.
+A size that was not measured takes the values of a type with the same processor and number of vCPUs, if AWS
+names the processor, else its family's; a `basis` column says which.
 
-What the second hardware thread of a core adds follows from marks of whole servers. PassMark's CPU mark runs
-eight unlike tests on all hardware threads (compression, encryption, SSE, floating point, sorting ..), its
-single-thread mark a mix of them on one. With the scaling law `u(n) = n / (1 + a (n - 1))` of n = c (1 + y)
-useful cores,
+The gain from a core's second hardware thread follows from benchmark scores of whole servers. PassMark's CPU
+mark runs eight different tests on all hardware threads (compression, encryption, SSE, floating point, sorting
+..), its single-thread mark a mix of them on one. With the scaling law `u(n) = n / (1 + a (n - 1))` for n = c
+(1 + y) useful cores,
 
     c x single-thread mark / CPU mark = (1 - a) / (k (1 + y)) + (a / k) c,
 
-k being what one thread's CPU mark is over its single-thread mark. The part that does not grow with c is
-larger by 1 + y where a core has one thread: servers of the same maker show y.
+where k is the ratio of one thread's CPU mark to its single-thread mark. The part that does not grow with c is
+1 + y times as large where a core has one thread, so servers of a maker of both kinds show y.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from advisor.infra.build.catalog.tables import OutputTable, number, read_source,
 from advisor.infra.build.catalog.wide import Source
 
 Row = Mapping[str, str]
-# Beyond this memory and caches, not cores, tell the marks apart.
+# Above this many cores, scores differ by memory and caches rather than cores.
 _LARGEST_CORES = 16
-# Fewer sizes of a CPU say little about how it grows with its cores.
+# With fewer sizes, a CPU shows too little of how its score grows with cores.
 _FEWEST_SIZES = 3
-# Xen guests of 2006 to 2008, whose vCPUs are shares of a core.
+# Xen guests of 2006 to 2008, whose vCPUs are fractions of a core.
 _SHARED_CORES = ("t1.", "m1.", "m2.", "c1.")
 
 
 class Server(Struct, frozen=True):
-    """A measured server: whole `cores`, and cores x single-thread mark / CPU mark."""
+    """A measured server: number of whole `cores`, and cores x single-thread mark / CPU mark."""
 
     cpu: str
     maker: str
@@ -47,7 +47,7 @@ class Server(Struct, frozen=True):
 
 
 def measured_servers(scores: Sequence[Row], types: Mapping[str, Row]) -> list[Server]:
-    """Those with both marks and a core count; `cpu_model` is a plain name."""
+    """Servers with both marks and a core count; `cpu_model` is the plain CPU name."""
     result = []
     for row in scores:
         single, every = float(row["passmark_singlethread"]), float(row["passmark_cpu_mark"])
@@ -61,7 +61,7 @@ def measured_servers(scores: Sequence[Row], types: Mapping[str, Row]) -> list[Se
 
 
 def second_thread_yields(servers: Sequence[Server]) -> dict[str, float]:
-    """Yield of each CPU whose maker also has cores with one thread."""
+    """Second-thread yield of each CPU whose maker also has CPUs with one thread per core."""
     small = [server for server in servers if server.cores <= _LARGEST_CORES]
     slope = _common_slope([entry for entry in small if _has_two_kinds(entry, small)])
     starts: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
@@ -77,17 +77,17 @@ def second_thread_yields(servers: Sequence[Server]) -> dict[str, float]:
 
 
 def usual_yield(yields: Mapping[str, float]) -> float:
-    """The median over CPUs: their own figures scatter no more than the marks do."""
+    """The median over CPUs; CPUs differ from it by no more than the marks scatter."""
     return statistics.median(yields.values())
 
 
 def _has_two_kinds(server: Server, servers: Sequence[Server]) -> bool:
-    """Whether the maker sells cores with one thread and cores with two."""
+    """Whether the maker has servers with one thread per core and servers with two."""
     return len({other.threaded for other in servers if other.maker == server.maker}) > 1
 
 
 def _common_slope(servers: Sequence[Server]) -> float:
-    """Growth with the cores within a CPU, each CPU counting alike."""
+    """Slope of `inverse` over the number of cores within a CPU, with equal weight for each CPU."""
     groups: dict[tuple[str, bool], list[Server]] = defaultdict(list)
     for server in servers:
         groups[server.cpu, server.threaded].append(server)
@@ -168,12 +168,12 @@ def _cpu_cells(name: str, scores: Sequence[Row], alike: Mapping[str, str]) -> tu
 
 
 def _gpu_cells(entry: Row, gpu_servers: Sequence[Row]) -> tuple[str, str, str]:
-    """Usable memory and copy rate; where only one of them was measured, the family fills in."""
+    """Usable memory and copy rate; if only one was measured, the family's value is used for the other."""
     name = entry["instance_type"]
     if not entry["gpu_name"]:
         return "", "", ""
     own = next((row for row in gpu_servers if row["server"] == name), None)
-    # A fraction's memory is its own; sizes with whole GPUs share one card.
+    # The memory of a fraction is specific to it; sizes with whole GPUs use the same GPU model.
     whole = float(entry["gpu_partition_size"] or 1) == 1
     kin = [r for r in gpu_servers if family(r["server"]) == family(name)] if whole else []
     family_rate = _median(row["h2d_gb_s"] for row in kin)
@@ -188,7 +188,7 @@ def _gpu_cells(entry: Row, gpu_servers: Sequence[Row]) -> tuple[str, str, str]:
 def _cpu_models(
     scores: Sequence[Row], gpu_servers: Sequence[Row], types: Mapping[str, Row]
 ) -> list[tuple[str, ...]]:
-    """Per CPU model the yield of second threads, and the two figures that it was judged by."""
+    """Per CPU model: the yield of second threads, and the two figures that support it."""
     servers = measured_servers(scores, types)
     mixed, division = second_thread_yields(servers), _division_yields(scores, gpu_servers, types)
     usual = number(f"{usual_yield(mixed):.2f}")
@@ -206,10 +206,10 @@ def _cpu_models(
 def _division_yields(
     scores: Sequence[Row], gpu_servers: Sequence[Row], types: Mapping[str, Row]
 ) -> dict[str, float]:
-    """What second threads add to integer division, per CPU model.
+    """Relative gain of integer division from second threads, per CPU model.
 
-    From the thread curve where one was measured; else from one thread and all threads, which a falling turbo
-    clock lowers. For comparison: one thread keeps a newer divider busy."""
+    From the thread curve where one was measured, else from one thread and all threads, which underestimates
+    the gain as turbo clocks fall. For comparison only: one thread can keep a newer divider busy."""
     curves, ratios = defaultdict(list), defaultdict(list)
     for row in gpu_servers:
         gain = _curve_gain(row["stressng_curve"], int(float(row["cpu_cores"])), int(row["vcpus"]))
@@ -224,7 +224,7 @@ def _division_yields(
 
 
 def _curve_gain(curve: str, cores: int, vcpus: int) -> float | None:
-    """Throughput of all threads over that of one thread a core, less 1; None without both."""
+    """Throughput of all threads over that of one thread per core, minus 1; None if either is missing."""
     points = dict(point.split(":") for point in curve.split("|") if point)
     if cores >= vcpus or str(cores) not in points or str(vcpus) not in points:
         return None

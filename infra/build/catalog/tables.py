@@ -1,4 +1,4 @@
-"""What all parts of the build share: reading sources, and tables that are written plainly."""
+"""Helpers shared by all parts of the build: reading sources and writing plain tables."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def sha256(content: bytes) -> str:
 
 
 RULES_FILE = "catalog/{}_disk_types.csv"
-# Of rules that are under CC BY-SA 4.0.
+# For rules under CC BY-SA 4.0.
 SHARED_RULES_FILE = "sparecores/{}_disk_types.csv"
 PRICES_FILE = "catalog/{}_disk_prices.csv"
-# The last four: how the price is known, between how many times it the true one lies, and what each
-# of the sizes costs in which a type is sold.
+# The last four: kind of price, lower and upper factor to the true price, and the price of each available size
+# of the type.
 PRICE_COLUMNS = (*LISTED_COLUMNS, "kind", "low", "high", "usd_per_size_month")
 RULE_COLUMNS = tuple(read_source("sparecores/ebs_volume_rules.csv")[0])
 
@@ -85,8 +85,8 @@ def disk_tables(
     prices: Iterable[tuple[str, ...]],
     rules_file: str = RULES_FILE,
 ) -> list[OutputTable]:
-    """The rules of a cloud's volume types, and what they cost (the first of `PRICE_COLUMNS`) where
-    that is known."""
+    """Tables of a cloud's volume types and of their known prices, which have the first columns of
+    `PRICE_COLUMNS`."""
     rows = [tuple(rule[column] for column in RULE_COLUMNS) for rule in rules]
     costs = list(prices)
     header = PRICE_COLUMNS[: max(map(len, costs), default=len(LISTED_COLUMNS))]

@@ -1,4 +1,4 @@
-"""What every provider's part of the build is made of: sources, prices, sets of regions, checked figures."""
+"""Records and checks shared by every cloud's part: sources, prices, region sets."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from advisor.infra.build.catalog.tables import OutputTable, number, read_source,
 class Source(Struct, frozen=True):
     """One origin; `as_of` is the date the facts were true, not the date of the build.
 
-    `part` is what rests on it, in words; what is older than `max_age_days` is too old for a strict answer,
-    and told as old (None: 90 days). `note` tells users what nobody knows of it without asking the seller, as
-    a warning among others: no capital, comma, semicolon or full stop."""
+    `part` describes the data from this source. Data older than `max_age_days` (None: 90) is rejected by
+    strict answers and reported as old. `note` warns users of facts that only the seller knows; it is joined
+    to other warnings, so it has no capital, comma, semicolon or full stop."""
 
     id: str
     as_of: str
@@ -30,18 +30,18 @@ class Source(Struct, frozen=True):
     note: str = ""
 
 
-# How long prices keep. AWS lists of 2025-04-04 and 2026-02-17 are equal in 8,927 of 8,959 pairs,
-# those of 2022-02-06 and 2026-02-17 in 99.8 % of 3,602; the others are P4, P5 and the largest U7i,
-# which fell by up to 44 % in June 2025: lists of accelerators keep as long as other clouds' lists.
+# How long prices stay valid. AWS lists of 2025-04-04 and 2026-02-17 are equal in 8,927 of 8,959 pairs, those
+# of 2022-02-06 and 2026-02-17 in 99.8 % of 3,602. The others are P4, P5 and the largest U7i, which fell by up
+# to 44 % in June 2025: accelerator lists get the same limit as other clouds' lists.
 AWS_LIST_DAYS = 730
-# EBS of 2022-02 and 2024-07 is equal in 131 of 131.
+# EBS prices of 2022-02 and 2024-07 are equal in 131 of 131 pairs.
 AWS_DISK_DAYS = 1500
-# Azure's of 2026-05-20 and 2026-08-22 are equal in 4,078 of 4,078; other lists of large clouds are
-# taken to move as little within a year, which nobody measured.
+# Azure's prices of 2026-05-20 and 2026-08-22 are equal in 4,078 of 4,078 pairs. Other large clouds are
+# assumed to change as little within a year; this was not measured.
 LIST_DAYS = 365
-# Observed prices of spare machines.
+# Observed spot prices.
 SPOT_DAYS = 90
-# Prices of neo-clouds moved by 96 to 145 % within 90 days (63 of them).
+# 63 neo-cloud prices changed to between 96 and 145 % within 90 days.
 NEO_LIST_DAYS = 30
 
 
@@ -65,8 +65,8 @@ Row = Mapping[str, str]
 class Basis(Struct, frozen=True):
     """How prices are known, their currency, and the id of their source.
 
-    The true price lies with 90 % between `low` and `high` times the one told: 1 and 1 for what a seller
-    lists. `terms` is what comes with it."""
+    With 90 % probability the true price lies between `low` and `high` times the stated one; both are 1 for a
+    seller's list. `terms` are conditions of the offer."""
 
     id: str
     kind: str
@@ -87,14 +87,14 @@ class Basis(Struct, frozen=True):
 
 
 class Cell(Struct, frozen=True):
-    """One price as it is written, in the currency of its basis, and the id of that basis."""
+    """One price as text, in the currency of its basis, and the id of that basis."""
 
     price: str
     basis: str
 
 
 class PriceRow(Struct, frozen=True):
-    """One type on one market: a price a region, each on a basis of its own."""
+    """One type on one market: a price for each region, each with a basis."""
 
     instance_type: str
     market: str
@@ -102,7 +102,7 @@ class PriceRow(Struct, frozen=True):
 
 
 class PriceFile(Struct, frozen=True):
-    """Prices of one cloud on one market, as they are written."""
+    """Prices of one cloud on one market in file form."""
 
     path: str
     market: str
@@ -112,7 +112,7 @@ class PriceFile(Struct, frozen=True):
 
 
 class CloudPart(Struct, frozen=True):
-    """Everything of one cloud. `as_of` is the date of its list prices; `notes` are for whoever builds."""
+    """All data of one cloud. `as_of` is the date of its list prices; `notes` are printed by the build."""
 
     name: str
     as_of: str
@@ -136,9 +136,9 @@ def basis_table(bases: Iterable[Basis]) -> OutputTable:
 
 
 def price_cell(text: str, what: str) -> str:
-    """A price as short as it can be written; 0 is how sources say missing, never free.
+    """A price in its shortest form; '' for 0, since sources write 0 for a missing price.
 
-    `ValueError` for what is no price: negative, infinite, not a number."""
+    `ValueError` for anything that is no price: negative, infinite, not a number."""
     if not text:
         return ""
     value = float(text)
@@ -148,13 +148,13 @@ def price_cell(text: str, what: str) -> str:
 
 
 def price_row(instance_type: str, market: str, prices: Row, basis: str) -> PriceRow:
-    """A row whose prices all stand on one basis; empty ones are left out."""
+    """A row whose prices all have the same basis; empty prices are left out."""
     cells = {region: Cell(usd, basis) for region, usd in prices.items() if usd}
     return PriceRow(instance_type, market, cells)
 
 
 def price_files(cloud: str, rows: Iterable[PriceRow]) -> list[PriceFile]:
-    """A file for each market; two prices for one offer are refused."""
+    """One file for each market; `ValueError` if an offer has two prices."""
     by_market: dict[str, dict[str, dict[str, tuple[float, str]]]]
     by_market = defaultdict(lambda: defaultdict(dict))
     for row in rows:
@@ -181,7 +181,7 @@ def _price_file(cloud: str, market: str, cells: Mapping[str, Mapping[str, tuple[
 
 
 def region_sets(path: str, offered: Mapping[str, Iterable[str]]) -> tuple[OutputTable, dict[str, str]]:
-    """Types share few combinations of regions, so each is written once; and type -> its id."""
+    """The table of distinct region sets, and type -> id of its set; many types share a set."""
     sets = {name: tuple(sorted(set(regions))) for name, regions in offered.items()}
     ids = {regions: f"r{place:03d}" for place, regions in enumerate(sorted(set(sets.values())))}
     rows = [(ids[regions], " ".join(regions)) for regions in ids]

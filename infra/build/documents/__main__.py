@@ -1,4 +1,4 @@
-"""`python -m advisor.infra.build.documents`: all of them anew; tests say when they are stale."""
+"""`python -m advisor.infra.build.documents` rewrites all documents; tests fail when they are stale."""
 
 from __future__ import annotations
 

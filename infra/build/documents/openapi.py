@@ -1,5 +1,5 @@
-"""The service's OpenAPI 3.1 document (advisor/service/openapi.json): the framework's list of routes, the
-schemas of questions and of documents, and examples that are real answers."""
+"""Builds the service's OpenAPI 3.1 document (advisor/service/openapi.json) from the framework's list of
+routes, the schemas of questions and documents, and examples that are real answers."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ DOCUMENTS = (
     ),
     *("Measurements", "MeasurementsImport", "SweepJob", "SweepJobs", "Schedule", "Schedules"),
 )
-# Answers of routes whose task decides which document it is.
+# Answers of routes that return a different document for each task.
 ANSWERS = {
     "AnyPrediction": ("Prediction", "ServingPrediction", "TuningPrediction"),
     "AnyComparison": ("Comparison", "ServingComparison", "TuningComparison"),
     "AnyMemory": ("MemoryAnswer", "LanguageMemory"),
 }
-# What any route may refuse, and when.
+# Problems that any route may return, and when.
 _REFUSALS = {
     400: "The request cannot be read.",
     401: "No key, or one that is not known any more.",
@@ -63,8 +63,8 @@ _REFUSALS = {
     404: "There is no such thing.",
 }
 _REFUSED_OF = {"/metrics": (401, 403, 429, 500, 503)}
-# Asked for the answers that are examples: questions by the example of their body, lists by a link. Nothing
-# else is: to ask for a sweep is to start one.
+# Requests made for the example answers: questions with the example of their body, lists with a link. No other
+# route is called: requesting a sweep would start one.
 _QUESTIONS = ("/v1/recommend", "/v1/predict", "/v1/compare", "/v1/memory")
 _LINKS = {
     "/v1/catalog": "cloud=aws&gpu=T4",
@@ -77,7 +77,7 @@ _ABOUT = (
     "The cheapest cloud instance and disk that will really reach a throughput, with an interval "
     "and the bottleneck. The same fields and the same answers as the command line's."
 )
-# A list of an example shows so many of its things: an answer may name hundreds.
+# Lists in examples are cut to this many items: an answer may have hundreds.
 _SHOWN = 2
 _TEXT = {"type": "string"}
 _PROBLEM = {
@@ -122,7 +122,7 @@ def description(context: Context) -> dict[str, Any]:
 
 
 def _describe(operation: dict[str, Any], method: str, path: str) -> None:
-    """Adds what the framework does not see."""
+    """Add to an operation what the framework does not know."""
     if (route := ROUTES.get((method, path))) is None:
         return
     operation["responses"] |= {str(status): response for status, response in route.responses.items()}
@@ -146,7 +146,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def _referring_here(value: Any) -> Any:
-    """Within OpenAPI, `#` is the whole description."""
+    """Rewrite references: within OpenAPI, `#` is the whole document."""
     if isinstance(value, Mapping):
         here = {key: _referring_here(item) for key, item in value.items()}
         return here | reference(value["$ref"].rpartition("/")[2]) if "$ref" in value else here
@@ -154,8 +154,8 @@ def _referring_here(value: Any) -> Any:
 
 
 def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
-    """The route's own, and the refusals that it does not describe itself; 404 where something is named in its
-    path. FastAPI's own idea of a 422 is none of ours."""
+    """The route's own responses and the general refusals that it does not describe; 404 only if the path has
+    a parameter. FastAPI's default 422 is dropped, since the service does not use it."""
     statuses = _REFUSED_OF.get(path) or [status for status in _REFUSALS if status != 404 or "{" in path]
     general = {str(status): described_problem(status, _REFUSALS[status])[status] for status in statuses}
     general.get("431", {}).pop("content", None)  # the server's own answer, which has no body
@@ -168,7 +168,7 @@ def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_once(operation: dict[str, Any]) -> None:
-    """Keep the route's description of a parameter that the framework found too."""
+    """Drop the framework's copy of parameters that the route describes."""
     parameters = {
         (parameter["in"], parameter["name"]): parameter for parameter in operation.get("parameters", ())
     }
@@ -177,7 +177,7 @@ def _describe_once(operation: dict[str, Any]) -> None:
 
 
 def _example(path: str, operations: Mapping[str, Any], client: TestClient) -> Any:
-    """The answer to the example of a body, or to a list's link; None where there is neither."""
+    """The answer to the body's example or to the list's link; None for other routes."""
     if path in _LINKS:
         answer = client.get(f"{path.format(instance_type=_SHOWN_TYPE)}?{_LINKS[path]}")
     elif path in _QUESTIONS:
@@ -188,7 +188,7 @@ def _example(path: str, operations: Mapping[str, Any], client: TestClient) -> An
 
 
 def _short(value: Any) -> Any:
-    """Two of each list, and numbers of six digits, which are the same on every machine."""
+    """Cut lists to two items and round numbers to six digits, which are the same on every machine."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):
@@ -197,5 +197,5 @@ def _short(value: Any) -> Any:
 
 
 def written(context: Context) -> str:
-    """The text of the file: a line for each path and each schema."""
+    """The file's text: a line for each path and each schema."""
     return compact(description(context), 3) + "\n"

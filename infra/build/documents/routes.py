@@ -1,4 +1,4 @@
-"""What OpenAPI says of each route of the service beside what the framework sees: its question, its answer."""
+"""Describes each service route to OpenAPI beyond what the framework knows: its question and its answer."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ Responses = dict[int, dict[str, Any]]
 
 
 class Described(NamedTuple):
-    """A route: its responses, the fields of its question in a link (`parameters`) or a body, and a summary
-    and a name of its own where the framework's would not do."""
+    """A route: its responses, the question's fields in a link (`parameters`) or a body, and a summary and a
+    name that replace the framework's."""
 
     responses: Responses
     parameters: list[Schema] = []  # noqa: RUF012
@@ -58,19 +58,19 @@ class Described(NamedTuple):
 
 
 def reference(schema: str) -> dict[str, str]:
-    """A reference to a schema of the description."""
+    """A reference to a schema of the OpenAPI document."""
     return {"$ref": f"#/components/schemas/{schema}"}
 
 
 def described_problem(status: int, when: str) -> Responses:
-    """A refusal."""
+    """The response for a problem with this status."""
     content = {"application/problem+json": {"schema": reference("Problem")}}
     return {status: {"description": when, "content": content}}
 
 
 def schema_by_task(kinds: ByTask[Any]) -> Schema:
-    """The schema of a question by task: one of its tasks', and which one is said by `task` where none has a
-    usual task."""
+    """The schema of a question for any of its tasks; `task` selects the schema and is required if the
+    question has no default task."""
     references = {kind: reference(QUESTIONS[kind])["$ref"] for kind in kinds.kinds}
     schema: Schema = {"title": kinds.title, "oneOf": [{"$ref": each} for each in references.values()]}
     if all(kind.fields["task"].required for kind in kinds.kinds):
@@ -84,7 +84,7 @@ def _answer(schema: str, *, status: int = HTTPStatus.OK, about: str = HTTPStatus
 
 
 def _file(schemas: Mapping[str, Any]) -> Responses:
-    """A file, by the media types that it may have."""
+    """A file response with the given media types."""
     content = {kind: {"schema": schema} for kind, schema in schemas.items()}
     return {HTTPStatus.OK: {"description": "The file.", "content": content}}
 
@@ -111,7 +111,7 @@ def _cached(schema: str, kind: type[Question], **headers: Any) -> Described:
 
 
 class _Asked(NamedTuple):
-    """A question that is asked by a body or by a link."""
+    """A question that can be sent in a body or in a link."""
 
     kind: Kinds[Any]
     schema: str
@@ -156,7 +156,7 @@ _BY_LINK = "By a link: the fields are query parameters."
 
 
 def _file_schema(kind: str) -> dict[str, Any]:
-    """Text, but for bytes, and for what clients read as the values that it stands for."""
+    """Text, except for binary files; any value for JSON and YAML, which clients parse."""
     if kind.endswith(("json", "yaml")):
         return {}
     return _TEXT if kind.startswith("text/") else {"type": "string", "format": "binary"}
@@ -166,7 +166,7 @@ _REPORT = _file(
     {kind: _file_schema(kind) for kind in sorted({f.media_type.partition(";")[0] for f in FORMATS.values()})}
 )
 _FORMAT = {"name": "format", "in": "path", "required": True, "schema": {**_TEXT, "enum": list(FORMATS)}}
-# Of reports alone, and no words of the question: in the link, whatever the method.
+# Query parameters of reports only; they are not fields of the question.
 _LOOKS = [
     {
         "name": "language",
@@ -193,7 +193,7 @@ _SWEEP = {
 }
 _PLAN = {"description": "The plan, with `dry_run`.", "content": {JSON: {"schema": {"type": "object"}}}}
 _SCHEDULE = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "sweep": {"preset": "small"}}
-# By method and path.
+# Routes by method and path.
 ROUTES: Mapping[tuple[str, str], Described] = {
     **{
         ("post", f"/v1/{name}"): Described(

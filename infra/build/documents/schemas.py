@@ -1,8 +1,8 @@
-"""The JSON Schema of each document (advisor/render/schemas), out of the parts that documents share.
+"""Builds the JSON Schema of each document (advisor/render/schemas) from the parts that documents share.
 
-`parts/` says what each part holds: its keys with their schemas, those with `?` may be left out, and there are
-no others; what begins with `$` is of the part itself, and one with an `$id` is a document. The request of an
-answer is no part: it is the question."""
+Each file in `parts/` lists a part's keys with their schemas. Keys that end in `?` are optional, and no other
+keys are allowed. Entries that begin with `$` describe the part; a part with an `$id` is a document. The
+request in an answer has no file: its schema comes from the question."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FOLDER = Path(advisor.render.__path__[0]) / "schemas"
 _PARTS = Path(__file__).with_name("parts")
 _REFERENCE = "#/$defs/"
 _RANGE = {"anyOf": [{"$ref": f"{_REFERENCE}Range"}, {"type": "null"}]}
-# What a question's document writes in another way than the question holds it.
+# Fields that a question's document writes differently from the question's attribute.
 _WRITTEN: Mapping[str, Schema] = {
     "dataset": {"$ref": f"{_REFERENCE}Dataset"},
     "disk": {"type": ["string", "null"]},
@@ -42,7 +42,7 @@ _WRITTEN: Mapping[str, Schema] = {
     "vcpu_quota": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}},
 }
 _LIMITS = ("minimum", "exclusiveMinimum", "exclusiveMaximum")
-# Fields that documents of earlier builds lack.
+# Fields that documents of earlier builds lack, so they are optional.
 _LATER = frozenset(
     {
         *("stack", "memory_format", "tf32", "input", "sample_input", "model_asked", "namesake", "pareto"),
@@ -55,7 +55,7 @@ _LATER = frozenset(
 
 
 def documents() -> dict[str, str]:
-    """The name of each document's file, and its part."""
+    """The name of each document's file -> the part that it consists of."""
     return {
         "memory" if part == "MemoryAnswer" else re.sub(r"(?<=.)(?=[A-Z])", "-", part).lower(): part
         for part, schema in parts().items()
@@ -65,7 +65,7 @@ def documents() -> dict[str, str]:
 
 @cache
 def parts() -> dict[str, Schema]:
-    """The schema of each part by its name; they refer to each other as `#/$defs/<name>`."""
+    """The schema of each part by name; parts refer to each other as `#/$defs/<name>`."""
     every: dict[str, Schema] = {}
     for file in sorted(_PARTS.glob("*.json")):
         members = json.loads(file.read_text(encoding="utf-8"))
@@ -76,26 +76,26 @@ def parts() -> dict[str, Schema]:
 
 
 def parts_of(schema: Schema) -> dict[str, Schema]:
-    """The parts that a schema refers to, and those that these refer to."""
+    """All parts that a schema refers to, directly or through other parts."""
     found: dict[str, Schema] = {}
     names = list(_references(schema))
     for name in names:
         if name not in found:
-            # References in one with an id of its own would be looked for inside of it.
+            # Without `$id`: inside a schema with an id, references would be resolved within that schema.
             found[name] = {key: value for key, value in parts()[name].items() if key != "$id"}
             names += _references(found[name])
     return found
 
 
 def written(part: str) -> str:
-    """The text of a document's schema: a line for each key and each part."""
+    """The text of a document's schema file: a line for each key and each part."""
     schema = parts()[part]
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return compact({**dialect, **schema, "$defs": parts_of(schema)}, 2) + "\n"
 
 
 def compact(value: Any, depth: int) -> str:
-    """JSON without blanks, with a line for each member down to a depth."""
+    """JSON without spaces, with a line for each member down to `depth`."""
     if not depth or not isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     members = (f"{json.dumps(name)}:{compact(member, depth - 1)}" for name, member in value.items())
@@ -115,7 +115,7 @@ def _part(content: Schema) -> Schema:
 
 
 def _request(question: type[SpecQuestion]) -> dict[str, Schema]:
-    """A settled question as `question_document` writes it, and the words that it takes."""
+    """The schema of a question as `question_document` writes it, and the schemas that it refers to."""
     hints, keys, words = get_type_hints(question), dict[str, Schema](), dict[str, Schema]()
     for attribute in document_names(question):
         schema, field = _WRITTEN.get(attribute), question.declared.get(attribute)

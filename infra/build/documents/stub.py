@@ -1,6 +1,6 @@
-"""Writes `advisor/__init__.pyi`: what type checkers and notebooks read instead of the late imports.
+"""Writes `advisor/__init__.pyi`, which type checkers and notebooks read instead of the lazy imports.
 
-`python -m advisor.infra.build.documents` writes it anew; a test holds it true."""
+`python -m advisor.infra.build.documents` rewrites it; a test checks that it is current."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from advisor.api.modules import ModelConfig, Module
 
 
 def stub() -> str:
-    """The text of the file."""
+    """The text of the stub file."""
     asking = [function for function in vars(functions).values() if hasattr(function, "kinds")]
     names = {function.__name__ for function in asking}
     homes = vars(advisor)["_HOMES"].items()
@@ -47,7 +47,7 @@ def stub() -> str:
 
 
 def _declared(function: Callable[..., Any]) -> Iterator[str]:
-    """The function; of a question by task an overload for each, with its own fields."""
+    """The function's stub; for a question with several tasks, an overload with the fields of each task."""
     kinds, sources = vars(function)["kinds"], vars(function)["sources"]
     questions = kinds_of(kinds)
     for question in questions:

@@ -1,7 +1,7 @@
-"""Rebuilds the model that ships, in a checkout: `python -m advisor.infra.build.fitting.bundled_model [FILE]`.
+"""Rebuilds the bundled model in a checkout: `python -m advisor.infra.build.fitting.bundled_model [FILE]`.
 
-From infra/build/performance_sources and advisor/data/performance/measurements.jsonl. A FILE of `advisor
-measurements export` replaces the latter first."""
+Reads infra/build/performance_sources and advisor/data/performance/measurements.jsonl. If FILE (from `advisor
+measurements export`) is given, it replaces the latter first."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def rebuild_bundled_model() -> FitResult:
 
 
 def rebuild_step_times() -> StepTimes:
-    """Fit the step times of GPUs on the measured rows in the checkout, and calibrate them.
+    """Fit GPU step times on the measured rows in the checkout, and calibrate their intervals.
 
-    Takes some minutes: what intervals stand on is refitted without what they are scored on."""
+    Takes some minutes: for calibration, the model is refitted without the rows that are scored."""
     from advisor.infra.build.fitting.observations import kernel_frame, observation_frame
     from advisor.infra.build.fitting.step_times import StepTimeRegressor
 
@@ -71,7 +71,7 @@ def rebuild_step_times() -> StepTimes:
 
 
 def bundle_scaling() -> None:
-    """Fit how rates scale over the GPUs of a host, and make that what ships."""
+    """Fit how rates scale over the GPUs of a host, and write the result to the bundled file."""
     from advisor.infra.build.fitting.scaling import fit_scaling, read_scaling, scaling_document
     from advisor.models.bundled import FOLDER
     from advisor.models.performance.scaling import BUNDLED
@@ -81,14 +81,14 @@ def bundle_scaling() -> None:
 
 
 def write_measurements(path: Path, measurements: Iterable[Measurement]) -> int:
-    """Make these the file's, by their trials; returns how many."""
+    """Write measurements to the file, sorted by trial; returns how many."""
     rows = sorted(map(measurement_to_dict, measurements), key=lambda row: str(row["trial_id"]))
     path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
     return len(rows)
 
 
 def _anonymous(measurement: Measurement) -> Measurement:
-    """Without places, host names and probes."""
+    """The measurement without places, host names and probes."""
     environment = {
         name: value for name, value in measurement.environment.items() if name not in ("host", "fingerprint")
     }
@@ -97,7 +97,7 @@ def _anonymous(measurement: Measurement) -> Measurement:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Rebuild the bundled model, from the measurements in a file where one is named."""
+    """Rebuild the bundled model, from the measurements in a file if one is named."""
     from advisor.infra.build.fitting.files import seal
     from advisor.models.performance.persistence import BUNDLED_PATH
 

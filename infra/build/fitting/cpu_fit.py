@@ -33,12 +33,12 @@ from advisor.runs.fitting import measurements_from, reference_cpu
 ROWS = ROOT / "infra/build/cpu_steps" / "measurements.jsonl"
 _DROPPED = ("host", "fingerprint", "gpu_peak_allocated_mib", "gpu_peak_reserved_mib", "gpu")
 _MOST_STEPS = 12
-# Of logarithms.
+# Largest difference of fitted logarithms that counts as equal.
 _CLOSE = 0.02
 
 
 def bundle(files: Sequence[Path]) -> int:
-    """Make the campaigns' rows the ones in the checkout; returns how many."""
+    """Replace the rows in the checkout by those of the campaigns; returns how many."""
     by_trial = {
         measurement.trial.trial_id: measurement for file in files for measurement in measurements_from(file)
     }
@@ -47,19 +47,19 @@ def bundle(files: Sequence[Path]) -> int:
 
 
 def rebuilt() -> CpuStepTimes:
-    """The step times that the rows in the checkout give."""
+    """Step times fitted on the rows in the checkout."""
     reference = reference_cpu(measurements_from(ROWS)[0])
     return fit_cpu_step_times(measured_cpu_steps(), reference.score)
 
 
 def measured_cpu_steps() -> list[MeasuredStep]:
-    """Those of the campaigns, and what the bundled sweep measured of networks on whole cores."""
+    """Rows of the campaigns, and rows of the bundled sweep that ran networks on whole cores."""
     sweep = measurements_from(BUNDLED_MEASUREMENTS)
     return cpu_rows(measurements_from(ROWS)) + _of_sweep(sweep)
 
 
 def cpu_rows(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
-    """Steps that ended well, of networks whose operations are known, in fp32."""
+    """Successful fp32 steps of networks whose operations are known."""
     return [
         _row(measurement, mean_step_seconds(measurement.step_seconds))
         for measurement in measurements
@@ -70,7 +70,7 @@ def cpu_rows(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
 
 
 def _of_sweep(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
-    """One row of trials that differ in their disk alone."""
+    """Rows of a sweep; trials that differ only in their disk make one row."""
     found: dict[tuple[object, ...], list[MeasuredStep]] = {}
     for measurement in measurements:
         rate = measured_cpu_rate(measurement)
@@ -93,14 +93,14 @@ def _row(measurement: Measurement, seconds: float) -> MeasuredStep:
 
 
 def _compact(measurement: Measurement) -> Measurement:
-    """Without places and names of hosts, and with as many steps as tell their spread."""
+    """The measurement without places and host names, and with only enough steps to show their spread."""
     environment = {name: value for name, value in measurement.environment.items() if name not in _DROPPED}
     steps = tuple(round(seconds, 6) for seconds in measurement.step_seconds[-_MOST_STEPS:])
     return replace(measurement, step_seconds=steps, warmup_step_seconds=(), environment=environment)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build, check or judge; returns the exit code."""
+    """Build, check or evaluate; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bundle", nargs="+", type=Path, metavar="FILE", help="rows to keep first")
     parser.add_argument("--check", action="store_true", help="write nothing; 1 where it differs")
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def is_same(first: CpuStepTimes, other: CpuStepTimes) -> bool:
-    """Whether they tell the same, but for what the sums of another CPU's BLAS end a search off."""
+    """Whether both are equal up to differences that another CPU's BLAS causes in the search."""
     means = first.posterior.mean, other.posterior.mean
     alike = first.posterior.names == other.posterior.names and first.networks == other.networks
     return alike and bool(np.allclose(*means, rtol=0, atol=_CLOSE))

@@ -1,4 +1,4 @@
-"""Writes the files of fitted numbers that ship; equal numbers make equal bytes."""
+"""Writes the bundled files of fitted numbers; equal numbers give equal bytes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _DIGITS = 5
 
 
 def seal() -> None:
-    """Make the files as they are now the ones that ship."""
+    """Update the digests of bundled files to the present content."""
     digests = {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in _SEALED}
     (FOLDER / MANIFEST).write_text(json.dumps(digests, indent=2) + "\n")
 
 
 def write_step_times(times: StepTimes, path: Path) -> None:
-    """Write the file; equal numbers make equal bytes."""
+    """Write the file; equal numbers give equal bytes."""
     meta, arrays = _of_posterior(times.posterior, times.quantiles)
     kinship = times.kinship
     meta |= {"schema": SCHEMA, "level": round(kinship.level, 5)}
@@ -42,7 +42,7 @@ def write_step_times(times: StepTimes, path: Path) -> None:
 
 
 def write_cpu_step_times(times: CpuStepTimes, path: Path) -> None:
-    """Write the file; equal numbers make equal bytes."""
+    """Write the file; equal numbers give equal bytes."""
     meta, arrays = _of_posterior(times.posterior, times.quantiles)
     meta |= {"schema": CPU_SCHEMA, "networks": sorted(times.networks)}
     _write({**meta, "reference_score": times.reference_score}, arrays, path)
@@ -51,7 +51,7 @@ def write_cpu_step_times(times: CpuStepTimes, path: Path) -> None:
 def _of_posterior(
     posterior: Posterior, quantiles: Mapping[str, tuple[float, ...]]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What JSON and what arrays hold of a posterior and of the residuals beside it."""
+    """The JSON values and the arrays that store a posterior and its residual quantiles."""
     networks = sorted(posterior.effects)
     groups = sorted({name for entry in networks for name in posterior.effects[entry].names})
     place = {name: at for at, name in enumerate(groups)}
@@ -95,7 +95,7 @@ def _record(arrays: Mapping[str, Any]) -> Any:
 
 
 def write_serving(predictor: ServingPredictor, folder: Path) -> None:
-    """Write the two files; what a fit on the same rows gives is the same to five digits."""
+    """Write the two files with five digits, so that a new fit on the same rows gives the same files."""
     sigma = np.sqrt(predictor.covariance.diagonal())
     raw = {
         "versions": dict(predictor.versions),
@@ -117,7 +117,7 @@ def write_serving(predictor: ServingPredictor, folder: Path) -> None:
 
 
 def write_tuning(predictor: FineTuningPredictor, path: Path = PATH) -> None:
-    """Write a predictor, its numbers to five digits."""
+    """Write a predictor with numbers of five digits."""
     belief = predictor.belief
     lower = belief.covariance[np.tril_indices(len(belief.names))]
     raw = {

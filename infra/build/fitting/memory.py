@@ -1,8 +1,8 @@
 """Makes advisor/data/performance/memory_model.json: `python -m advisor.infra.build.fitting.memory`.
 
-What CUDA takes beside a step is told by peaks that the driver showed, and by batches that timm's training
-filled a card of 24 GB with. How far off peaks are is told by all public ones of networks of images that were
-trained, those of torch's own counters with CUDA's part added."""
+The memory that CUDA takes besides a step is fitted on peaks that the driver reported, and on timm's training
+batches that filled a 24 GB GPU. The error of peaks is measured on all public peaks of image networks in
+training; CUDA's part is added to peaks from torch's counters."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ from advisor.models.performance.networks import NetworkFacts, bundled_networks
 
 _SOURCES = Path(__file__).parents[1] / "performance_sources"
 _SCHEMA = "advisor.memory-model/2"
-# timm's results of 2022: batches go down from 512 by a quarter and a third in turn, until one fits.
+# timm's results of 2022: from 512, the batch is reduced by a quarter and a third in turn until it fits.
 _CARD_MIB, _LARGEST_BATCH = 24576.0, 512
 _DIGITS = 4
 _FOLDS = 5
 _MOST_QUANTILES = 200
-# The standard deviation is half the width that so much of a Gaussian lies in.
+# Quantile of a Gaussian at one standard deviation.
 _ONE_SIGMA = 0.8413
-# What is less than this is as much, in logarithms.
+# Smaller values are raised to this before taking logarithms.
 _LEAST_MIB = 1.0
 
 
 class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Peaks of GPU memory in MiB, as the driver shows them: a constant, CUDA's own, beside what a step takes.
+    """Peaks of GPU memory in MiB, as the driver reports them: a step's memory plus a constant for CUDA.
 
-    `X` (n, parts) are MiB of parts of a step (one column of all that torch reserves, or the fields of
-    `StepMemory`), `y` measured peaks, `groups` (n,) families of networks: errors stand on constants that have
-    not seen a row's own family, and are taken `margin` times as large, since who asks differs from whoever
-    was measured as sources do. `model_` is what ships."""
+    `X` (n, parts) are MiB of a step's parts (one column of all that torch reserves, or the fields of
+    `StepMemory`), `y` measured peaks, `groups` (n,) families of networks. Errors come from fits without the
+    row's own family, and are multiplied by `margin`, since users' setups differ from the sources' as sources
+    differ from each other. `model_` is what is bundled."""
 
     def __init__(self, *, margin: float = 1.5, trained_on: str = "") -> None:
         self.margin = margin
@@ -66,7 +66,7 @@ class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def of(cls, model: PeakModel) -> Self:
-        """The estimator that once gave this model."""
+        """An estimator with this model as the result of its fit."""
         made = cls(trained_on=model.trained_on)
         made.model_ = model
         return made
@@ -77,7 +77,7 @@ class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit the constant on all rows, and its errors on rows whose group a fit has not seen."""
+        """Fit the constant on all rows, and the errors on groups held out of the fit."""
         X, y = validate_data(self, X, y, y_numeric=True, dtype="numeric")
         step, peaks = X.sum(axis=1).astype(float), y.astype(float)
         weights = _check_sample_weight(sample_weight, X, dtype=float, allow_all_zero_weights=False)
@@ -98,7 +98,7 @@ class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Peaks (n,) in MiB; with `return_std` their standard deviations too."""
+        """Peaks (n,) in MiB; with `return_std` also their standard deviations."""
         check_is_fitted(self, "model_")
         X = validate_data(self, X, reset=not hasattr(self, "n_features_in_"))
         peaks: Floats = self.model_.context_mib + X.sum(axis=1)
@@ -109,13 +109,13 @@ class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _context(step: Floats, peaks: Floats, weights: Floats) -> float:
-    """The weighted median of what peaks are above their steps: of a few wrong rows nothing."""
+    """The weighted median of peak minus step, which a few wrong rows do not move."""
     return float(np.quantile(peaks - step, 0.5, weights=weights, method="inverted_cdf"))
 
 
 class PublicPeak(NamedTuple):
-    """A peak and the step it is of, in MiB; `whole` where CUDA's own part counts, `images` where it is of
-    a network of images that is trained."""
+    """A peak and the memory of its step, in MiB. `whole` says whether the peak includes CUDA's part, `images`
+    whether it is from training an image network."""
 
     source: str
     family: str
@@ -126,7 +126,7 @@ class PublicPeak(NamedTuple):
 
 
 def public_peaks(frame: pd.DataFrame) -> pd.DataFrame:
-    """All peaks of a frame with `STEP_COLUMNS` that something can be told of, a column a field."""
+    """All usable peaks of a frame with `STEP_COLUMNS`, with the fields of `PublicPeak` as columns."""
     rows = [row for record in records_of(frame) for row in (*_peaks(record), *_limits(record))]
     return pd.DataFrame(rows, columns=PublicPeak._fields)
 
@@ -147,7 +147,7 @@ def _peaks(record: Mapping[str, Any]) -> Iterator[PublicPeak]:
 
 
 def _limits(record: Mapping[str, Any]) -> Iterator[PublicPeak]:
-    """The step between the batch that ran and the next larger one, which did not, as filling the card."""
+    """A step halfway between the batch that ran and the next larger one; it is taken to fill the GPU."""
     batch = record["batch_size"]
     filled = record["source"] == "timm" and record["task"] == Task.TRAINING and batch < _LARGEST_BATCH
     if not filled or (facts := _facts(record)) is None or peaks.attends(facts):
@@ -179,7 +179,7 @@ def _workload(record: Mapping[str, Any]) -> Workload:
 
 
 def fit_peaks(rows: pd.DataFrame) -> PeakModel:
-    """The model of public peaks; each family counts alike for what CUDA takes."""
+    """Fit the model on public peaks; for CUDA's constant, each family has equal weight."""
     whole = rows[rows["whole"]]
     weights = 1 / whole.groupby("family")["family"].transform("size")
     context = _fitted(whole, whole["peak_mib"], weights).context_mib
@@ -197,7 +197,7 @@ def _fitted(
 
 
 def main() -> None:
-    """Write the file."""
+    """Fit the model and write the file."""
     model = fit_peaks(public_peaks(observation_frame(_SOURCES)))
     errors = tuple(round(error, _DIGITS) for error in model.errors)
     rounded = replace(model, context_mib=round(model.context_mib), errors=errors)

@@ -1,7 +1,7 @@
-"""Fits step times on measured rows, networks' effects integrated out.
+"""Fits step times on measured rows, with the networks' effects integrated out.
 
-Rows of one network share its effects, so they are whitened together; what remains is a least squares problem
-in the parameters with Gaussian priors (`models.bayes`)."""
+Rows of one network share its effects, so they are whitened together. This leaves a least-squares problem in
+the parameters with Gaussian priors (`models.bayes`)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MOST_WEIGHT = 1.2
 _SEARCH = Search(steps=40, close=1e-3, damping=1e-2, least_damping=1e-6, most_damping=1e4, more=4.0)
 # Parameters that explain how a source measured; a prediction never names them.
 OF_SOURCES = ("source/", "host/")
-# Of networks that one source alone measured: how much of its offset is taken to be the source's.
+# For networks that only one source measured: the share of its offset that is attributed to the source.
 _OF_THE_SOURCE = 0.5
 
 
 class Fit(NamedTuple):
-    """Parameters at the maximum, their covariance, and residuals of the rows, effects left in."""
+    """Parameters at the maximum, their covariance, and the rows' residuals, which still contain effects."""
 
     names: tuple[str, ...]
     mean: Floats
@@ -32,7 +32,7 @@ class Fit(NamedTuple):
 
 
 def fitted(cells: Sequence[Cell], log_measured: Floats, sigma: Floats, *, start: Fit | None = None) -> Fit:
-    """Fit on rows: log seconds (n,) with their standard deviations about a good model (n,)."""
+    """Fit on rows: log seconds (n,) and their standard deviations under a good model (n,)."""
     parameters = Parameters()
     steps = steps_of([cell.step for cell in cells], parameters)
     first = np.array([prior.mean for prior in parameters.priors])
@@ -45,7 +45,7 @@ def fitted(cells: Sequence[Cell], log_measured: Floats, sigma: Floats, *, start:
 
 
 class Block(NamedTuple):
-    """Rows of one network, with the covariance that its effects give them."""
+    """Rows of one network, with the covariance that its effects cause."""
 
     network: str
     rows: np.ndarray[tuple[int], np.dtype[np.intp]]
@@ -53,7 +53,7 @@ class Block(NamedTuple):
 
 
 def network_blocks(cells: Sequence[Cell]) -> list[Block]:
-    """The rows of each network, and how its effects tie them together."""
+    """The rows of each network, and the covariance that its effects cause between them."""
     members: dict[str, list[int]] = {}
     for row, cell in enumerate(cells):
         members.setdefault(cell.network, []).append(row)
@@ -70,7 +70,7 @@ def network_blocks(cells: Sequence[Cell]) -> list[Block]:
 
 
 class NetworkNoise:
-    """Scatter of rows about what their networks' effects explain; `weights` (n,) say how much each counts."""
+    """Scatter of rows around their network's effects; `weights` (n,) say how much each row counts."""
 
     def __init__(self, cells: Sequence[Cell], sigma: Floats) -> None:
         self.blocks = network_blocks(cells)
@@ -79,14 +79,14 @@ class NetworkNoise:
         self._roots = self._made_roots()
 
     def whitened(self, columns: Floats) -> Floats:
-        """The columns (n, m) with unit covariance."""
+        """The columns (n, m), transformed to unit covariance."""
         white = np.empty_like(columns)
         for block, root in zip(self.blocks, self._roots, strict=True):
             white[block.rows] = _solved(root, columns[block.rows])
         return white
 
     def learn(self, residuals: Floats) -> None:
-        """Weigh rows by how far they lie off what their network's effects explain."""
+        """Update the weights of rows from their distance to their network's effects."""
         explained = np.empty_like(residuals)
         for block, root in zip(self.blocks, self._roots, strict=True):
             white = _solved(root, residuals[block.rows])
@@ -101,7 +101,7 @@ class NetworkNoise:
 
 
 def _solved(root: Floats, columns: Floats, *, transposed: bool = False) -> Floats:
-    """Columns without what a triangular root of their covariance ties together."""
+    """Solve a triangular system: the columns divided by the root of their covariance."""
     from scipy.linalg import solve_triangular
 
     return np.asarray(solve_triangular(root, columns, trans=int(transposed), lower=True, check_finite=False))
@@ -110,7 +110,7 @@ def _solved(root: Floats, columns: Floats, *, transposed: bool = False) -> Float
 def effects_of(
     cells: Sequence[Cell], residuals: Floats, sigma: Floats, weights: Floats
 ) -> dict[str, Gaussian]:
-    """What each network's residuals (n,) tell of its effects."""
+    """The posterior of each network's effects, given its residuals (n,)."""
     result = {}
     for block in network_blocks(cells):
         groups = [effect_groups(cells[row].step.conditions) for row in block.rows.tolist()]
@@ -126,7 +126,7 @@ def effects_of(
 
 
 def posterior_of(fit: Fit, effects: dict[str, Gaussian], *, with_sources: bool = False) -> Posterior:
-    """What predictions need of a fit: what belongs to sources alone only where questions name them."""
+    """The part of a fit that predictions need; parameters of sources only if `with_sources`."""
     known = Gaussian(fit.names, fit.mean, fit.covariance)
     if not with_sources:
         known = known.kept(lambda name: not name.startswith(OF_SOURCES))
@@ -134,7 +134,7 @@ def posterior_of(fit: Fit, effects: dict[str, Gaussian], *, with_sources: bool =
 
 
 def fitted_logs(fit: Fit, cells: Sequence[Cell], of_source: float = 1.0) -> Floats:
-    """Log seconds of cells by a fit, networks' effects left out, and what is not `of_source` of an offset."""
+    """Fitted log seconds of cells without networks' effects, with `of_source` of each source's offset."""
     parameters = Parameters()
     steps = steps_of([cell.step for cell in cells], parameters)
     shares = [of_source if name.startswith("source/") else 1.0 for name in fit.names]
@@ -144,8 +144,8 @@ def fitted_logs(fit: Fit, cells: Sequence[Cell], of_source: float = 1.0) -> Floa
 def learnt(
     fit: Fit, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, *, with_sources: bool = False
 ) -> tuple[Posterior, Floats]:
-    """The posterior of a fit with what rows (n,) tell of networks' effects, and their residuals
-    (n,), effects left in. Questions that name no source find half of its offset in its networks."""
+    """The posterior of a fit and of networks' effects given rows (n,), and the residuals (n,), which still
+    contain effects. Without sources, half of a source's offset goes to its networks' effects."""
     residuals = log_measured - fitted_logs(fit, cells, 1.0 if with_sources else _OF_THE_SOURCE)
     noise = NetworkNoise(cells, sigma)
     for _ in range(2):

@@ -1,7 +1,7 @@
-"""Measured steps as the posterior learns from them, read from the tables of a checkout.
+"""Measured steps in the form that the posterior is fitted on, read from the tables of a checkout.
 
-One line of `observations.csv.gz` is one step that somebody measured, with the software that ran it;
-`kernels.csv.gz` has single kernels, which tell what a GPU's units really reach."""
+Each line of `observations.csv.gz` is one step that somebody measured, with the software that ran it;
+`kernels.csv.gz` has single kernels, which show the rates that a GPU's units really reach."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from advisor.models.performance.step_parameters import Conditions, Step
 
 OBSERVATIONS, KERNELS = "observations.csv.gz", "kernels.csv.gz"
 PYTORCH = frozenset({"eager", "torchscript", "compile"})
-# Forward and backward without an optimiser's step, the batch copied inside the timed step.
+# Sources that time forward and backward without an optimiser's step, with the copy of the batch included.
 _BARE_SOURCES = frozenset({"pytorch-gpu-benchmark"})
-# Sources whose training rows are whole scripts: data, losses and logs of their own around the step.
+# Sources whose training rows time whole scripts: with data loading, losses and logging around the step.
 SCRIPTS = (
     "flagperf",
     "nvidia-dle",
@@ -42,29 +42,29 @@ SCRIPTS = (
     "ffcv",
 )
 _TF32 = {"none": "off", "conv": "convolutions", "all": "on"}
-# What rows scatter by about a good model: timm waits long, others say less of how they timed, scripts
-# differ in loaders, losses and care.
+# Scatter of rows around a good model: timm measures carefully, other sources say less about their timing, and
+# scripts differ in loaders, losses and care.
 _SIGMA = {"timm": 0.04}
 _USUAL_SIGMA, _SCRIPT_SIGMA = 0.07, 0.15
 _MOST_RANKS = 8
 _KERNEL_SIGMA = 0.25
-# Shorter kernels are launches.
+# Shorter kernels mainly measure launch time.
 _SHORTEST_KERNEL = 2e-4
-# Frames a second with what a CPU does to them.
+# Sources of frame rates that include CPU work.
 LEFT_OUT = frozenset({"mmsegmentation-0.x"})
-# Rates "per token" of language models are of one token with a cache, not of a forward pass.
+# Rates "per token" of language models time one token with a cache, not a forward pass.
 _GENERATING = re.compile(r"gpt|pythia|opt-|biogpt")
-# What guides of that time ran, where their tables do not say.
+# Versions that guides of the time used, for tables that do not state one.
 _VERSIONS = {"nvidia-fastertransformer": 1.12}
-# Their networks are NVIDIA's examples, which write their attention out.
+# These sources ran NVIDIA's examples, whose attention is not fused.
 _WRITES_ATTENTION_OUT = frozenset({"lambda-ngc", "nvidia-dle"})
-# PyTorch 2.0 has fused attention; before 1.10 cuDNN chose other convolutions.
+# PyTorch 2.0 has fused attention; before 1.10, cuDNN chose other convolution algorithms.
 _OLDEST, _OLD = 1.10, 2.0
 _KERNEL_KINDS = {"linear": "linear", "bmm": "attention_math", "conv_3x3": "conv_3x3"}
 _LIGHT_KINDS = {"ln": "norm", "softmax": "softmax"}
 
 
-# What tells a step from another, beside what was measured of it.
+# Columns that identify a step, besides its measurements.
 FITTED_COLUMNS = {
     name: column
     for name, column in STEP_COLUMNS.items()
@@ -73,10 +73,10 @@ FITTED_COLUMNS = {
 
 
 class MeasuredStep(NamedTuple):
-    """A measured step as a fit takes it: seconds with their relative standard error about a good model.
+    """A measured step for a fit: seconds with their relative standard error under a good model.
 
-    `source` is who published it, `family` the network's class, `is_pytorch` whether it may pass for a rate of
-    PyTorch."""
+    `source` is the publisher, `family` the network's class, `is_pytorch` whether the step may count as a
+    PyTorch rate."""
 
     cell: Cell
     seconds: float
@@ -87,7 +87,7 @@ class MeasuredStep(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """How many rows there are of what no table knows."""
+    """Number of rows with GPUs or networks that are in no table."""
 
     gpus: Mapping[str, int]
     networks: Mapping[str, int]
@@ -108,8 +108,8 @@ def observation_frame(folder: Path) -> pd.DataFrame:
 def measured_steps(
     frame: pd.DataFrame, *, only_fitted: bool = True
 ) -> tuple[list[MeasuredStep | None], Unknown]:
-    """The rows of a frame as the posterior learns from them: None of a GPU or network that no table has and,
-    with `only_fitted`, of what may not be fitted."""
+    """The rows of a frame as steps; None for an unknown GPU or network and, with `only_fitted`, for rows that
+    may not be fitted."""
     reader = RowReader(load_catalog().gpus, bundled_networks())
     rows = [
         reader.row(record) if may_be_fitted(record) or not only_fitted else None
@@ -119,13 +119,13 @@ def measured_steps(
 
 
 def kernel_frame(folder: Path, share: float = 0.25) -> pd.DataFrame:
-    """Every few of the single kernels, which is enough for marks."""
+    """A regular `share` of the single kernels, which is enough for marks."""
     kernels = checked_frame(pd.read_csv(folder / KERNELS), KERNEL_COLUMNS)
     return kernels[kernels["seconds"] >= _SHORTEST_KERNEL].iloc[:: round(1 / share)]
 
 
 def may_be_fitted(record: Mapping[str, Any]) -> bool:
-    """Whether a row is a step that the predictor may learn from, of one GPU or of a script on several."""
+    """Whether the predictor may learn from a row: a valid step of one GPU or of a script on several."""
     return (
         record["fit"] == 1
         and record["step_seconds"] > 0
@@ -137,31 +137,31 @@ def may_be_fitted(record: Mapping[str, Any]) -> bool:
 
 
 def is_script(record: Mapping[str, Any]) -> bool:
-    """Whether a row is a whole training script's."""
+    """Whether a row times a whole training script."""
     return record.get("task") == Task.TRAINING and record["source"].startswith(SCRIPTS)
 
 
 def ranks_of(record: Mapping[str, Any]) -> int:
-    """GPUs of one host that trained together in a row that tells of one GPU; 1 for all but scripts."""
+    """GPUs of one host that trained together in a row; 1 for all rows except scripts."""
     count = float(record.get("gpu_count") or 1)
     return int(count) if is_script(record) and count <= _MOST_RANKS else 1
 
 
 def is_of_a_single_token(source: str, network: str, task: str) -> bool:
-    """Whether a language model's row is a token made with a cache, not a pass over a sequence."""
+    """Whether a language model's row is a token generated with a cache, not a pass over a sequence."""
     generating = source.startswith("hf-trans") and task == Task.INFERENCE
     return generating and _GENERATING.search(network) is not None
 
 
 class DataSheets:
-    """Data sheets of GPUs by whatever name a table has for them."""
+    """Data sheets of GPUs by any name that a table uses for them."""
 
     def __init__(self, sheets: Mapping[str, Gpu]) -> None:
         self._sheets = sheets
         self._named: dict[str, Gpu | None] = {}
 
     def named(self, name: str) -> Gpu | None:
-        """The data sheet of a name, None where no card is called so."""
+        """The data sheet with this name; None if there is none."""
         if name not in self._named:
             cards = gpus_named(name, list(self._sheets))
             self._named[name] = self._sheets[cards[0]] if cards else None
@@ -169,7 +169,7 @@ class DataSheets:
 
 
 class RowReader:
-    """Makes rows of records; counts what it does not know."""
+    """Turns records into steps; counts unknown names."""
 
     def __init__(self, sheets: Mapping[str, Gpu], networks: NetworkTable) -> None:
         self.unknown_gpus: dict[str, int] = {}
@@ -178,7 +178,7 @@ class RowReader:
         self._cached: dict[tuple[str, str], NetworkFacts | None] = {}
 
     def row(self, record: Mapping[str, Any]) -> MeasuredStep | None:
-        """The observation of a record, None where its GPU or network is unknown."""
+        """The step of a record; None if its GPU or network is unknown."""
         gpu = self._sheets.named(record["gpu"])
         network = self.network(record["network"], record["input"])
         if gpu is None or gpu.capability is None:
@@ -207,7 +207,7 @@ class RowReader:
         )
 
     def network(self, name: str, at: str) -> NetworkFacts | None:
-        """The network of a name at an input, None where nobody captured it."""
+        """The facts of a network at an input; None if they were not captured."""
         key = (name, at)
         if key not in self._cached:
             try:
@@ -222,7 +222,7 @@ def _count(counts: dict[str, int], name: str) -> None:
 
 
 def conditions_of(record: Mapping[str, Any], gpu: Gpu) -> Conditions:
-    """How a row's step ran."""
+    """The conditions under which a row's step ran."""
     return Conditions(
         gpu=gpu,
         task=record["task"],
@@ -235,7 +235,7 @@ def conditions_of(record: Mapping[str, Any], gpu: Gpu) -> Conditions:
 
 
 def measured_conditions(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row's step did and how it was timed, beside its settings: its protocol."""
+    """A row's protocol: what the step included and how it was timed, without settings of the workload."""
     stack, source, variant = record["stack"], record["source"], record.get("variant", "")
     version = torch_version(record.get("framework", "")) or _VERSIONS.get(source)
     is_pytorch = stack in PYTORCH or stack == "ngc"
@@ -256,7 +256,7 @@ def measured_conditions(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def torch_version(framework: str) -> float | None:
-    """'pytorch-1.12' and 'pt112' as 1.12, so that versions sort; None where nobody says."""
+    """'pytorch-1.12' and 'pt112' as 1.12, so that versions can be sorted; None if unknown."""
     if framework == "pt1x":
         return _OLDEST - 0.01
     result = re.search(r"(\d)\.(\d+)", framework) or re.search(r"pt(\d)(\d{1,2})", framework)
@@ -264,14 +264,14 @@ def torch_version(framework: str) -> float | None:
 
 
 def era_of(version: float | None) -> str:
-    """The age of a PyTorch in words; '' is what is kept up today."""
+    """The era of a PyTorch version in words; '' for currently maintained versions."""
     if version is None or version >= _OLD:
         return ""
     return "1.old" if version < _OLDEST else "1.late"
 
 
 def kernel_steps(frame: pd.DataFrame) -> list[MeasuredStep | None]:
-    """Single kernels as steps of one operation, None on a GPU that has no data sheet."""
+    """Single kernels as steps of one operation; None for a GPU without a data sheet."""
     cards, records = DataSheets(load_catalog().gpus), records_of(checked_frame(frame, KERNEL_COLUMNS))
     return [_kernel(record, gpu) if (gpu := cards.named(record["gpu"])) else None for record in records]
 
@@ -300,12 +300,12 @@ def _kernel(record: Mapping[str, Any], gpu: Gpu) -> MeasuredStep:
 
 
 def question_conditions(how: Conditions) -> Conditions:
-    """The conditions that a workload can tell: who measured where is nothing to ask with."""
+    """The conditions that a user's workload can have: without source and host of a published row."""
     return how._replace(source="", host="", stack="compile" if how.stack == "compile" else "eager")
 
 
 def columns(observations: Sequence[MeasuredStep]) -> tuple[list[Cell], Floats, Floats]:
-    """Cells, log seconds and their standard deviations."""
+    """Cells, log seconds, and standard deviations of log seconds."""
     return (
         [row.cell for row in observations],
         np.log([row.seconds for row in observations]),

@@ -1,7 +1,7 @@
-"""Fits the scaling over GPUs on published runs, and holds out whole GPUs for its intervals.
+"""Fits the scaling over GPUs on published runs; intervals come from holding out whole GPU models.
 
-Rows of one GPU, of one machine above all, are far more alike than rows of two: each GPU weighs alike in the
-fit and in the pools of residuals."""
+Rows of one GPU model, and even more of one machine, are far more alike than rows of different ones: each GPU
+model has equal weight in the fit and in the pools of residuals."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from advisor.models.performance.scaling import (
 )
 from advisor.models.performance.step_times import chip
 
-# Residuals of one GPU that stand for all of its own.
+# Largest number of residuals that represent one GPU model.
 _MOST_OF_A_GPU = 32
-# Beyond so much of a logarithm a row counts by its distance alone: sources have wrong rows.
+# Residuals (in logarithms) above this count linearly instead of squared: some published rows are wrong.
 _USUAL_RESIDUAL = 0.01
 
 
 class ScalingRow(Struct, frozen=True, kw_only=True):
-    """One run on several GPUs of a host; `efficiency` is the step on one GPU over its step, at
-    the same batch size a GPU."""
+    """One run on several GPUs of a host; `efficiency` is the step time on one GPU over its step time, at the
+    same batch size per GPU."""
 
     source: str
     system: str
@@ -48,12 +48,12 @@ class ScalingRow(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """Which rows scale alike."""
+        """The group of rows with similar scaling."""
         return kind_of(self.task, self.gpu)
 
     @property
     def gradient_gb_per_second(self) -> float:
-        """fp32 gradients over the step on one GPU; none in inference."""
+        """GB of fp32 gradients per second of a step on one GPU; 0 in inference."""
         if self.task is not Task.TRAINING:
             return 0.0
         return BYTES_PER_GRADIENT * self.parameters / self.one_gpu_step_seconds / 1e9
@@ -80,7 +80,7 @@ def read_scaling(path: Path) -> list[ScalingRow]:
 
 
 def fit_scaling(rows: Sequence[ScalingRow]) -> ScalingModel:
-    """Constants from all rows, intervals from rows of GPUs that were left out."""
+    """Fit constants on all rows, and intervals on rows of GPUs that were left out."""
     exponents, per_gb, residuals, largest, paces = {}, {}, {}, {}, {}
     for kind in sorted({row.kind for row in rows}):
         members = [row for row in rows if row.kind == kind]
@@ -102,9 +102,9 @@ def fit_scaling(rows: Sequence[ScalingRow]) -> ScalingModel:
 
 
 def fit_constants(rows: Sequence[ScalingRow]) -> tuple[float, float]:
-    """The exponent and the seconds a GB sent that explain the rows best, each GPU weighing alike.
+    """The exponent and the seconds per GB sent that fit the rows best, with equal weight for each GPU.
 
-    Neither is below 0, since GPUs do not help each other."""
+    Neither is below 0, since GPUs cannot speed each other up."""
     chips = [chip(row.gpu) for row in rows]
     weights = np.sqrt([1 / chips.count(name) for name in chips])
     efficiency = np.log([row.efficiency for row in rows])
@@ -125,7 +125,7 @@ def _log_efficiency(rows: Sequence[ScalingRow], exponent: float, per_gb: float) 
 
 
 def held_out_residuals(rows: Sequence[ScalingRow], key: Callable[[ScalingRow], str]) -> Floats:
-    """log(observed efficiency / predicted), each row predicted without all rows of its key."""
+    """log(observed / predicted efficiency); each row's fit excludes all rows with its key."""
 
     def residuals_without(out: Rows) -> Floats:
         others = [row for row, gone in zip(rows, out, strict=True) if not gone] or list(rows)
@@ -137,7 +137,7 @@ def held_out_residuals(rows: Sequence[ScalingRow], key: Callable[[ScalingRow], s
 
 
 def scaling_document(model: ScalingModel) -> dict[str, object]:
-    """What `scaling.json` holds; residuals to four digits."""
+    """The content of `scaling.json`; residuals have four digits."""
     return {
         "schema": SCHEMA,
         "exponents": {kind: round(value, 4) for kind, value in model.exponents.items()},
@@ -153,7 +153,7 @@ def scaling_document(model: ScalingModel) -> dict[str, object]:
 
 
 def _usual_pace(rows: Sequence[ScalingRow]) -> float:
-    """GB/s of gradients up to which scaling was measured: of the median GPU, its highest."""
+    """GB/s of gradients up to which scaling was measured: the median over GPUs of their highest value."""
     highest: dict[str, float] = {}
     for row in rows:
         name = chip(row.gpu)
@@ -162,14 +162,14 @@ def _usual_pace(rows: Sequence[ScalingRow]) -> float:
 
 
 def _pooled(rows: Sequence[ScalingRow], residuals: Floats) -> list[float]:
-    """Sorted residuals, each GPU thinned to the same weight."""
+    """Sorted residuals, with each GPU thinned to equal weight."""
     chips = np.array([chip(row.gpu) for row in rows])
     parts = [thinned(np.sort(residuals[chips == name])) for name in sorted(set(chips))]
     return sorted(np.concatenate(parts).tolist())
 
 
 def thinned(values: Floats, most: int = _MOST_OF_A_GPU) -> Floats:
-    """At most that many evenly spaced quantiles that stand for all values."""
+    """At most `most` evenly spaced quantiles that represent all values."""
     if len(values) <= most:
         return values
     return np.asarray(np.quantile(values, (np.arange(most) + 0.5) / most))

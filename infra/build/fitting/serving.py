@@ -1,7 +1,7 @@
-"""Fits the serving predictor that ships: effects on measured values, and how wide bounds are.
+"""Fits the bundled serving predictor: effects on measured values, and the widths of intervals.
 
-Every source has a scatter of its own in each quantity, and Student-t weights keep wrong rows of public
-sources from bending the rest (`models.bayes`)."""
+Each source has a separate scatter in each quantity, and Student-t weights limit the influence of wrong rows
+in public sources (`models.bayes`)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from advisor.models.language.serving.values import QUANTITIES, MeasuredValue, me
 from advisor.models.performance.step_times import chip
 
 _SHORTEST_OUTPUT = 8
-# Requests a second beyond which runs of a few hundred requests are a start and an end.
+# Requests per second above which runs of a few hundred requests consist mainly of their start and end.
 _MOST_OFFERED = 8.0
 
 
@@ -49,8 +49,8 @@ def rows_of(
     records: Iterable[Any], models: LanguageModels, gpus: Mapping[str, GpuFacts]
 ) -> list[MeasuredValue]:
     """The values of records (rows with the columns of `infra/build/language_sources/SOURCES.md`) that the
-    form covers: NVIDIA's GPUs, models that are known, one
-    replica by tensor parallelism alone, sequences that memory holds at once."""
+    model covers: NVIDIA GPUs, known models, one replica with tensor parallelism only, and sequences that fit
+    in memory together."""
     values: list[MeasuredValue] = []
     for record in records:
         gpu = gpus.get(record.gpu)
@@ -61,7 +61,7 @@ def rows_of(
 
 
 def version_of(record: Any) -> str:
-    """The minor version of a record's engine, or the year of a run that does not name one."""
+    """The minor version of a record's engine, or the year of the run if no version is stated."""
     return minor_version(record.engine_version) or f"of {record.date[:4]}"
 
 
@@ -80,7 +80,7 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
     load = record.kind if record.kind != "closed" else "waves" if waves else ""
     length = record.input_tokens + record.output_tokens
     setting = Setting(deployment, record.source, "eager" in record.flags.split(), load)
-    # A static batch ends together, when every sequence has its whole length.
+    # A static batch ends with all its sequences at full length.
     kept = (length, 0.0) if load == "static" else (record.input_tokens, record.output_tokens)
     held = float(sequences_held([deployment], *np.array(kept)[:, None])[0])
 
@@ -101,7 +101,7 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
 
 
 def _timed(record: Any, value: Callable[[str, float, float], MeasuredValue]) -> Iterator[MeasuredValue]:
-    """The values of a closed loop or of a static batch."""
+    """The values of a record of a closed loop or a static batch."""
     batch, output = record.places, record.output_tokens
     each, first, rate = (record.tpot_seconds, record.ttft_seconds, record.output_tokens_per_second)
     if record.kind == "closed":
@@ -119,8 +119,8 @@ def _timed(record: Any, value: Callable[[str, float, float], MeasuredValue]) -> 
 def _at_a_rate(
     record: Any, held: float, value: Callable[[str, float, float], MeasuredValue]
 ) -> Iterator[MeasuredValue]:
-    """The times of a token and of the first one at the sequences that were in their steps by
-    Little's law, where few requests came: runs are too short to settle where many do."""
+    """Times per token and to first token at a request rate; Little's law gives the number of sequences. Only
+    for low rates: at high ones, the runs are too short to reach a steady state."""
     each, rate = record.tpot_seconds, record.requests_per_second
     if record.requests_per_second_offered <= _MOST_OFFERED and not math.isnan(each * rate):
         sequences = 1 + rate * record.output_tokens * each
@@ -135,7 +135,7 @@ _NOISE = {"each_token": 0.1, "first_token": 0.25, "arriving": 0.25, "batch": 0.1
 _LEAST_NOISE = 0.05
 _MOST_OF_A_LINE = 8
 _SEARCH = Search(steps=30, close=2e-4, damping=1e-3, least_damping=1e-7, most_damping=1e4, more=5.0)
-# Quantities of rows by the quantity of an answer whose bounds they calibrate.
+# The measured quantity -> the quantity of an answer whose interval it calibrates.
 _ANSWERED = {
     "each_token": "each_token",
     "first_token": "first_token",
@@ -144,18 +144,18 @@ _ANSWERED = {
     "batch": "rate",
     "arriving": "first_token",
 }
-# Held out: the cards of each chip, each model, each chip with half of the models, cells of rows.
+# Held out in turn: all GPUs of each chip, each model, each chip with half of the models, and cells of rows.
 _CELL_FOLDS, _MODEL_HALVES, _TRIALS = 2, 2, 3
 _PROCESSES = 2
 _FEWEST_ROWS, _MOST_QUANTILES = 60, 200
-# Versions of fewer values than this do not answer: they are a single visitor's.
+# Versions with fewer values than this are not used for answers: they come from a single contributor.
 _FEWEST_OF_A_VERSION = 60
 _NARROWED, _MOVED = 0.92, 0.25
 
 
 class Fit(NamedTuple):
-    """Parameters with their priors, at the maximum, with their covariance; the values that were
-    left after thinning, their residuals and their noise (n,)."""
+    """Parameters with their priors, values at the maximum and covariance; the values left after thinning,
+    their residuals and their noise (n,)."""
 
     names: tuple[str, ...]
     prior: Sequence[Prior]
@@ -167,8 +167,8 @@ class Fit(NamedTuple):
 
 
 def thinned(rows: Sequence[MeasuredValue]) -> list[MeasuredValue]:
-    """At most `_MOST_OF_A_LINE` values of one deployment, source and quantity, spread over its
-    requests and sequences: more of them tell what those do, and count as if they did not."""
+    """At most `_MOST_OF_A_LINE` values of one deployment, source and quantity, spread over its requests and
+    sequences. More values add little, but would count as independent."""
     lines: dict[Hashable, list[MeasuredValue]] = defaultdict(list)
     for row in rows:
         setting, deployment = row.setting, row.setting.deployment
@@ -192,7 +192,7 @@ def thinned(rows: Sequence[MeasuredValue]) -> list[MeasuredValue]:
 
 
 def fitted(rows: Sequence[MeasuredValue]) -> Fit:
-    """Fit on the values of `FITTED`, from the priors."""
+    """Fit on the quantities in `FITTED`, starting at the priors."""
     rows = thinned([row for row in rows if row.quantity in FITTED])
     parameters = Parameters()
     columns = measured(rows, parameters)
@@ -207,7 +207,7 @@ def fitted(rows: Sequence[MeasuredValue]) -> Fit:
 
 
 class Scatter:
-    """The scatter of each source in each quantity, and weights of a Student t."""
+    """The scatter of each source in each quantity, with Student-t weights."""
 
     def __init__(self, rows: Sequence[MeasuredValue]) -> None:
         labels = [f"{row.quantity}/{row.setting.source}" for row in rows]
@@ -217,12 +217,12 @@ class Scatter:
         self._weights: Floats = np.ones(len(rows))
 
     def whitened(self, columns: Floats) -> Floats:
-        """The columns (n, m) with unit covariance."""
+        """The columns (n, m), transformed to unit covariance."""
         result: Floats = columns * (np.sqrt(self._weights) / self.noise)[:, None]
         return result
 
     def learn(self, residuals: Floats) -> None:
-        """Noise and weights after residuals (n,)."""
+        """Update noise and weights from the residuals (n,)."""
         for members in self._members:
             usual = 1.4826 * float(np.median(np.abs(residuals[members])))
             self.noise[members] = max(usual, _LEAST_NOISE)
@@ -232,14 +232,14 @@ class Scatter:
 def fit_serving(
     values: Sequence[MeasuredValue], *, shipped: ServingPredictor | None = None
 ) -> ServingPredictor:
-    """The predictor fitted on values, with bounds calibrated on what is held out in turn; with
-    those of `shipped` where one is given, in one fit instead of some forty."""
+    """Fit the predictor on values. Intervals are calibrated on values held out in turn (some forty fits); if
+    `shipped` is given, they are copied from it and one fit is enough."""
     widths = shipped.widths if shipped else held_out_widths(values)
     return replace(predictor_of(fitted(values), values), widths=widths)
 
 
 def predictor_of(fit: Fit, values: Sequence[MeasuredValue]) -> ServingPredictor:
-    """What questions need of a fit: without effects of who measured or of one line of rows."""
+    """The part of a fit that questions need: without effects of a source or of a single line of rows."""
     index = {name: row for row, name in enumerate(fit.names)}
     whole = Gaussian(fit.names, fit.mean, fit.covariance)
     known = whole.kept(lambda name: _is_kept(fit, index[name], name))
@@ -256,8 +256,8 @@ def predictor_of(fit: Fit, values: Sequence[MeasuredValue]) -> ServingPredictor:
 
 
 def _is_kept(fit: Fit, place: int, name: str) -> bool:
-    """Whether questions need a parameter: it is not of rows alone, and rows moved or narrowed it;
-    of others the prior stands in the code."""
+    """Whether questions need a parameter: it is not specific to rows, and the rows moved or narrowed it. For
+    parameters left out, the prior in the code applies."""
     if name.split("/")[1:2] in ([kind] for kind in OF_ROWS):
         return False
     prior = fit.prior[place]
@@ -266,7 +266,7 @@ def _is_kept(fit: Fit, place: int, name: str) -> bool:
 
 
 def newest_versions(values: Sequence[MeasuredValue]) -> dict[str, str]:
-    """The newest version of each engine that enough values are of."""
+    """The newest version of each engine that has enough values."""
     counts = Counter((value.setting.deployment.engine, value.setting.deployment.version) for value in values)
     result: dict[str, str] = {}
     for (engine, version), count in counts.items():
@@ -281,9 +281,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def held_out_widths(values: Sequence[MeasuredValue]) -> dict[str, tuple[float, ...]]:
-    """Sorted residuals in predicted deviations, by quantity and by what was known of the deployment
-    (`ServingPredictor.known`), of mixtures also apart. Every value counts alike, as in the figures. Each fit
-    begins at the priors: one that began at the fit of all values would find what they taught it."""
+    """Sorted residuals in units of predicted deviations, by quantity and by what was known of the deployment
+    (`ServingPredictor.known`), with extra groups for mixtures of experts. Values weigh alike, as in the
+    published figures. Fits start at the priors: starting at the fit of all values would leak held-out
+    values."""
     residuals: dict[str, list[float]] = defaultdict(list)
     with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn")) as pool:
         for found in pool.map(_residuals, repeat(values), *zip(*_splits(values), strict=True)):
@@ -297,7 +298,7 @@ def held_out_widths(values: Sequence[MeasuredValue]) -> dict[str, tuple[float, .
 
 
 def conditioned_on(predictor: ServingPredictor, values: Sequence[MeasuredValue]) -> ServingPredictor:
-    """The predictor once values of rows are known, as if one user had measured them."""
+    """The predictor conditioned on values, as if one user had measured them."""
     settings = [value.setting._replace(source="") for value in values]
     own = [
         value._replace(setting=setting._replace(deployment=predictor.answering(setting.deployment)))
@@ -307,7 +308,7 @@ def conditioned_on(predictor: ServingPredictor, values: Sequence[MeasuredValue])
 
 
 def log_estimates(predictor: ServingPredictor, values: Sequence[MeasuredValue]) -> tuple[Floats, Floats]:
-    """Log seconds of values as a question would have them: means and deviations, each (n,)."""
+    """Log seconds of values as a question would predict them: means and deviations, each (n,)."""
     own = [value._replace(setting=value.setting._replace(source="")) for value in values]
     parameters = predictor.parameters()
     columns = measured(own, parameters)
@@ -325,7 +326,7 @@ def _run_sigmas(values: Sequence[MeasuredValue]) -> Floats:
 def _residuals(
     values: Sequence[MeasuredValue], out: Rows, scored: Rows, tried: bool
 ) -> list[tuple[str, float]]:
-    """What `held_out_widths` collects, of one fit."""
+    """One fit of `held_out_widths`: the residuals of the scored values, with their groups."""
     test, kept = list(compress(values, scored)), list(compress(values, ~out))
     if not test:
         return []
@@ -336,7 +337,7 @@ def _residuals(
 def _standardised(
     predictor: ServingPredictor, values: Sequence[MeasuredValue]
 ) -> Iterator[tuple[str, float]]:
-    """Residuals of values in predicted deviations, with the group that each calibrates."""
+    """Residuals of values in units of predicted deviations, with the group that each calibrates."""
     mean, doubt = log_estimates(predictor, values)
     left = (np.log([value.seconds for value in values]) - mean) / doubt
     known = predictor.known([value.setting.deployment for value in values])
@@ -350,7 +351,7 @@ def _standardised(
 def _after_trials(
     predictor: ServingPredictor, values: Sequence[MeasuredValue]
 ) -> Iterator[tuple[str, float]]:
-    """The same of closed loops once `_TRIALS` of their model, GPU and engine were measured."""
+    """The same for closed loops, after conditioning on `_TRIALS` runs of their model, GPU and engine."""
     lines: dict[str, dict[Hashable, list[MeasuredValue]]] = defaultdict(dict)
     for value in values:
         if value.setting.load in ("", "waves"):
@@ -365,7 +366,7 @@ def _after_trials(
 
 
 def _splits(values: Sequence[MeasuredValue]) -> Iterator[tuple[Rows, Rows, bool]]:
-    """Which values are left out of the fit, which of them are scored, and whether after trials too."""
+    """Triples: values to leave out of the fit, values to score, and whether to score after trials too."""
     gpus = np.array([chip(value.setting.deployment.gpu.name) for value in values])
     models = np.array([value.setting.deployment.model.name for value in values])
     halves = np.unique(models, return_inverse=True)[1] % _MODEL_HALVES

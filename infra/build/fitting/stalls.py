@@ -1,9 +1,9 @@
-"""How fast hosts decode, and how that joins a real GPU, as a scikit-learn estimator.
+"""Fits how fast hosts decode and how that combines with a real GPU, as a scikit-learn estimator.
 
-The runs are tf_cnn_benchmarks' (infra/build/performance_sources/stalls.csv), which prepares one batch for
-each GPU while it computes. They are the only ones of real GPUs, so they tell how a real GPU and the host
-beside it join. What ships of the fit are numbers: they stand among the priors of a sweep's fit
-(`PIPELINE_PRIORS`), and a test holds them to it."""
+The runs are from tf_cnn_benchmarks (infra/build/performance_sources/stalls.csv), which prepares one batch per
+GPU while the GPU computes. They are the only runs with real GPUs, so they determine how a GPU and its host
+combine. The fitted numbers are copied into the priors of a sweep's fit (`PIPELINE_PRIORS`), and a test checks
+that they agree."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from advisor.models.performance.pipeline import (
     logs_by_stage,
 )
 
-# Before any run: a queue's own exponent, tasks are alike, and several GPUs lose a few per cent.
+# Priors: a queue's exponent is unknown, tasks behave alike, and several GPUs lose a few per cent.
 STALL_PRIORS: Mapping[str, tuple[float, float]] = {
     "join/queue": (0.0, 0.5),
     "join/training": (0.0, 0.5),
     "join/several_gpus": (0.03, 0.05),
 }
-# Scatter of a rate; residuals are counted in it.
+# Relative scatter of a rate; residuals are in units of it.
 _SIGMA = 0.05
-# Rows that real data hardly slows tell less of how stages join.
+# Rows that real data hardly slows down say less about how stages combine, so they weigh less.
 _STALLED_BELOW = 0.95
 _UNSTALLED_WEIGHT = 0.5
-# What is known of a host's speed before it decodes anything: nothing.
+# A wide prior on a host's log speed: nothing is known before it decodes.
 _SPEED_SIGMA = 3.0
 RUN_COLUMNS = {name: column for name, column in STALL_COLUMNS.items() if name != "real_samples_per_second"}
 
@@ -52,21 +52,21 @@ RUN_COLUMNS = {name: column for name, column in STALL_COLUMNS.items() if name !=
 class DecodeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Samples per second of training and inference on real images.
 
-    `X` is a frame with `RUN_COLUMNS`, `y` samples per second on real data. `decoding` are the parameters of
-    decoding (None: those before any sweep), known are the others. `parameters_` are all of them, `sigmas_`
-    what is left in doubt of those of `STALL_PRIORS`, `speeds_` the log speed of each host in reference cores:
-    it decodes at another one with another augmentation."""
+    `X` is a frame with `RUN_COLUMNS`, `y` samples per second on real data. `decoding` has the parameters of
+    decoding (None: the priors). `parameters_` has all parameters, `sigmas_` the remaining standard deviations
+    of those in `STALL_PRIORS`, and `speeds_` the log speed of each host in reference cores; a host has a
+    separate speed for each kind of augmentation."""
 
     def __init__(self, *, decoding: Mapping[str, float] | None = None) -> None:
         self.decoding = decoding
 
     def fit(self, X: pd.DataFrame, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the join, and with it the speed of each host."""
+        """Fit the combination of stages and the speed of each host."""
         X, real = self._checked(X), check_array(y, ensure_2d=False, dtype=float)
         check_consistent_length(X, real)
         alone = self._decoded(X)
         hosts, numbers = np.unique(_hosts(X), return_inverse=True)
-        # A host is at least as fast as its fastest run on real data.
+        # A host decodes at least as fast as its fastest run on real data.
         fastest = [np.log((real / alone)[numbers == number].max()) for number in range(len(hosts))]
         means = np.array([*(mean for mean, _ in STALL_PRIORS.values()), *fastest])
         scales = np.array([*(sigma for _, sigma in STALL_PRIORS.values()), *[_SPEED_SIGMA] * len(hosts)])
@@ -92,8 +92,8 @@ class DecodeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: pd.DataFrame, return_std: bool = False) -> Any:
-        """Samples per second (n,), nan on a host that nothing is known of; with `return_std` their standard
-        deviations too."""
+        """Samples per second (n,), nan for an unknown host; with `return_std` also their standard
+        deviations."""
         check_is_fitted(self, "parameters_")
         X = self._checked(X)
         speeds = np.array([self.speeds_.get(host, np.nan) for host in _hosts(X).tolist()])
@@ -125,14 +125,14 @@ def _hosts(X: pd.DataFrame) -> Any:
 
 
 def _joined_logs(X: pd.DataFrame, decoding: Floats, parameters: Mapping[str, float]) -> Floats:
-    """Log samples per second (n,) of GPUs beside hosts that decode so many."""
+    """Log samples per second (n,) of GPUs on hosts with the given decoding rates."""
     none = np.full(len(X), np.inf)
     stages = np.column_stack([X["synthetic_samples_per_second"], decoding, none, none])
     return join_logs(runs_columns(X), logs_by_stage(stages), parameters)[0]
 
 
 def runs_columns(X: pd.DataFrame) -> PipelineColumns:
-    """Runs on one core a host."""
+    """The runs as pipeline columns, with one core per host."""
     ones, width = np.ones(len(X)), X["input_width"].to_numpy()
     return PipelineColumns(
         cores=ones,

@@ -1,7 +1,7 @@
-"""Fits step times of GPUs and CPUs on measured rows: parameters, effects, likeness, and how far off they are.
+"""Fits step times of GPUs and CPUs on measured rows: parameters, effects, similarity of networks, and errors.
 
-What is held out of GPUs is whole: every network's class in turn, every GPU in turn, and both at once;
-residuals in units of the predicted deviation then say how wide intervals must be."""
+What is held out is whole: each network class in turn, each GPU in turn, and both at once. The residuals, in
+units of the predicted deviation, give the widths of intervals."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from advisor.models.performance.step_times import (
     regime,
 )
 
-# Of the one source that has most rows, as many teach the parameters; all teach effects.
+# Only this share of the largest source's rows is used for the parameters; all rows are used for effects.
 _THINNED, _SHARE = "timm", 0.35
-# How far apart a network's own rows are about its mean deviation, and networks that are alike.
+# Scatter of a network's rows around their mean deviation, and scatter between similar networks.
 _ROW_SCATTER, _OWN_SCATTER, _MOST_ROWS = 0.1, 0.1, 6
 _LARGEST_DEVIATION = 0.7
 _FOLDS = 6
-# Single cells are many: some of their folds tell as much as all.
+# There are many single cells: some of their folds say as much as all.
 _FOLDS_OF_CELLS = 2
 _FEWEST_ROWS = 8
 _MOST_QUANTILES = 200
@@ -65,13 +65,13 @@ _MOST_OF_A_GROUP = 20
 
 
 class StepTimeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Seconds of one step of each GPU's batch.
+    """Seconds of one step, with each GPU's batch.
 
     `X` is a frame with `FITTED_COLUMNS` (`frames.published_frame` reads one, `observed_frame` makes one of a
-    user's own steps), `y` seconds. What may not be fitted teaches nothing, and `unknown_` counts names that
-    no table has. `kernels` is a frame of single kernels, from `start` the search sets out. With `calibrate`,
-    intervals stand on fits without what is held out; `with_sources` answers may name who measured.
-    `step_times_` is what ships, its numbers evaluated by NumPy alone."""
+    user's steps), `y` seconds. Rows that may not be fitted are ignored, and `unknown_` counts names that are
+    in no table. `kernels` is a frame of single kernels; the search begins at `start`. With `calibrate`,
+    intervals come from held-out fits; `with_sources` lets predictions name a source. `step_times_` is what is
+    bundled; its numbers are evaluated with NumPy only."""
 
     def __init__(
         self,
@@ -88,13 +88,13 @@ class StepTimeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def of(cls, times: StepTimes) -> Self:
-        """The estimator that once gave these step times."""
+        """An estimator with these step times as the result of its fit."""
         made = cls()
         made.step_times_ = times
         return made
 
     def fit(self, X: pd.DataFrame, y: Any, sample_weight: Any = None) -> Self:
-        """Fit parameters, effects and likeness on all rows."""
+        """Fit parameters, effects and similarity on all rows."""
         seconds = check_array(y, ensure_2d=False, dtype=float, ensure_all_finite="allow-nan")
         check_consistent_length(X, seconds)
         weights = _check_sample_weight(sample_weight, seconds, dtype=float)
@@ -112,7 +112,7 @@ class StepTimeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: pd.DataFrame, return_std: bool = False) -> Any:
-        """Median seconds (n,), nan of an unknown name; with `return_std` their standard deviations too."""
+        """Median seconds (n,), nan for an unknown name; with `return_std` also their standard deviations."""
         check_is_fitted(self, "step_times_")
         cells, _ = self._cells(X, np.ones(len(X)), fitted=False)
         known = np.array([cell is not None for cell in cells])
@@ -132,7 +132,7 @@ class StepTimeRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _cells(
         self, X: pd.DataFrame, seconds: Floats, *, fitted: bool
     ) -> tuple[list[MeasuredStep | None], Unknown]:
-        """The rows as steps, None where there is none."""
+        """The rows as steps; None where a row cannot be used."""
         checked = checked_frame(X, FITTED_COLUMNS)
         self.feature_names_in_ = np.array(checked.columns, dtype=object)
         self.n_features_in_ = len(checked.columns)
@@ -146,7 +146,7 @@ def step_times_of(
     *,
     with_sources: bool = False,
 ) -> tuple[StepTimes, Fit]:
-    """What rows and single kernels tell, without quantiles, and the fit that it stands on."""
+    """Step times from rows and single kernels, without quantiles, and the fit behind them."""
     taught = [*_thinned(observations), *kernels]
     fit = fitted(*columns(taught), start=start)
     posterior, residuals = learnt(fit, *columns(observations), with_sources=with_sources)
@@ -202,7 +202,7 @@ def _bare_facts(operations: Any, parameters: float, task: Task) -> NetworkFacts:
 
 
 class Residual(NamedTuple):
-    """How far a held-out row lies off, in units of what was predicted of it; rows `alike` weigh as one."""
+    """A held-out row's error in units of its predicted deviation; rows with equal `alike` weigh as one."""
 
     value: float
     alike: str
@@ -214,9 +214,9 @@ def held_out_residuals(
 ) -> Mapping[str, list[Residual]]:
     """Residuals of log seconds of PyTorch rows, by what was held out.
 
-    `new/known`: the network's class; `known/new`: the GPU, with what is known of its kernels; `new/new`:
-    both; `known/known`: the network on that GPU, `cell`: some rows of a cell. `others/known/known`: all that
-    the row's source measured, where others know its network and its GPU."""
+    `new/known`: the network's class; `known/new`: the GPU, except its single kernels; `new/new`: both;
+    `known/known`: the network on that GPU; `cell`: some rows of a cell. `others/known/known`: all rows of the
+    row's source, if other sources have its network and its GPU."""
     from joblib import Parallel, delayed
 
     sources = _folds([row.source for row in observations], _FOLDS)
@@ -247,7 +247,7 @@ def held_out_residuals(
 
 
 class _Test(NamedTuple):
-    """Rows (n,) that are held out together, and those of them that are scored."""
+    """Rows (n,) that are held out together, and which of them are scored."""
 
     name: str
     out: Rows
@@ -257,7 +257,7 @@ class _Test(NamedTuple):
 def _residuals_of(
     observations: Sequence[MeasuredStep], kernels: Sequence[MeasuredStep], start: Fit, held: _Test
 ) -> list[tuple[str, Residual]]:
-    """Residuals of a fit without what is held out, under the groups that answers look for."""
+    """Residuals of a fit without the held-out rows, under the groups that predictions look up."""
     kept = [row for row, out in zip(observations, held.out, strict=True) if not out]
     asked = zip(observations, held.scored, strict=True)
     is_new_card = held.name.endswith("/new")
@@ -272,7 +272,7 @@ def _residuals_of(
 
 
 def _filed(held: str, times: StepTimes, rows: Sequence[MeasuredStep]) -> Iterator[tuple[str, Residual]]:
-    """The rows' residuals, each by the groups that answers look for."""
+    """The rows' residuals, with the groups that predictions look up."""
     for row, residual in zip(rows, standardised(times, rows), strict=True):
         group = held if held != OTHERS or _is_known(row, times) else ""
         if held in ("new/known", "cell"):
@@ -286,7 +286,7 @@ def _filed(held: str, times: StepTimes, rows: Sequence[MeasuredStep]) -> Iterato
 
 
 def _is_known(row: MeasuredStep, times: StepTimes) -> bool:
-    """Whether the network and the GPU are known, but not the cell."""
+    """Whether the network and the GPU are known, but not together."""
     network, arithmetic = f"{row.cell.network}/{_how(row).task}", _arithmetic(row)
     is_cell = f"{network}/{arithmetic}/{_how(row).gpu.name}" in times.cells
     return (
@@ -295,10 +295,10 @@ def _is_known(row: MeasuredStep, times: StepTimes) -> bool:
 
 
 def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple[float, ...]]:
-    """Sorted residuals of each group, as many as intervals need.
+    """Sorted residuals of each group, thinned to as many as intervals need.
 
-    Sources weigh alike, and classes of networks where they are new; where the GPU is new, cards were evened
-    out already."""
+    Sources have equal weight, and so have classes of networks where these are new. Where the GPU is new, GPUs
+    were given equal weight earlier."""
     result = {}
     for name, group in residuals.items():
         if len(group) < _FEWEST_ROWS:
@@ -316,7 +316,7 @@ def quantiles_of(residuals: Mapping[str, Sequence[Residual]]) -> dict[str, tuple
 
 
 def _some_of_each(rows: Sequence[MeasuredStep], *, by_card: bool) -> list[MeasuredStep]:
-    """Rows of every card, or class of networks, in numbers that let none outweigh the others."""
+    """A limited number of rows per GPU, or per class of networks, so that none outweighs the others."""
     groups: dict[str, list[MeasuredStep]] = defaultdict(list)
     for row in rows:
         label = chip(_how(row).gpu.name) if by_card else row.family
@@ -337,7 +337,7 @@ def _folds(labels: Sequence[str], folds: int) -> Any:
 
 
 def standardised(times: StepTimes, rows: Sequence[MeasuredStep]) -> list[Residual]:
-    """Residuals of log seconds in units of what is predicted of them."""
+    """Residuals of log seconds in units of their predicted deviations."""
     found = predicted(times, rows)
     off = np.log([row.seconds for row in rows]) - found.mean
     values = (off / np.sqrt(found.variance + ROW_SIGMA**2)).tolist()
@@ -348,7 +348,7 @@ def standardised(times: StepTimes, rows: Sequence[MeasuredStep]) -> list[Residua
 
 
 def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> Estimates:
-    """Log seconds of rows as a user would ask for them."""
+    """Predicted log seconds of rows under the conditions of a user's question."""
     mean, variance, launching = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
     places: dict[tuple[int, str, str], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
@@ -371,15 +371,15 @@ def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> Estimates:
 
 
 class HeldOut(NamedTuple):
-    """Log seconds of rows that were held out, observed over predicted, and their predicted
-    standard deviations, each (n,)."""
+    """log(observed / predicted seconds) of held-out rows, and their predicted standard deviations, each
+    (n,)."""
 
     residuals: Floats
     deviations: Floats
 
 
 def fit_cpu_step_times(rows: Sequence[MeasuredStep], reference_score: float) -> CpuStepTimes:
-    """Fit on all rows, and calibrate on what a fit without them tells of each."""
+    """Fit on all rows, and calibrate each row's error on a fit without it."""
     quantiles = {
         name: tuple(np.round(np.sort(held.residuals / held.deviations), 3).tolist())
         for name, held in held_out(rows).items()
@@ -393,11 +393,12 @@ def fit_cpu_step_times(rows: Sequence[MeasuredStep], reference_score: float) -> 
 
 
 def held_out(rows: Sequence[MeasuredStep]) -> Mapping[str, HeldOut]:
-    """Each row under the fit without its family of networks, and without its batch size of its network."""
+    """Each row predicted without its family of networks, and without its network's batch size."""
     sizes = sorted({row.cell.step.batch_size for row in rows})
 
     def of_batch(row: MeasuredStep) -> str:
-        # One batch size of each network at a time, another one for its neighbours in the list.
+        # One batch size per network at a time; networks next to each other in the list leave out different
+        # ones.
         at = sum(map(ord, row.cell.network)) + sizes.index(row.cell.step.batch_size)
         return str(at % len(sizes))
 

@@ -1,5 +1,5 @@
-"""Fits what is believed of tuning rates on measured rows, with bounds from rows whose model or GPU was
-left out. A row is any record that has the columns of `TrainingRow`."""
+"""Fits the parameters of fine-tuning rates on measured rows; intervals come from rows whose model or GPU was
+left out. A row is any record with the columns of `TrainingRow`."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from advisor.models.language.finetuning.belief import NOISE, OF_SOURCES, Belief,
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
 from advisor.models.language.language_model import LanguageModel
 
-# Quantiles that stand for each group where all count alike.
+# Number of quantiles that represent each group where all groups weigh alike.
 _OF_EACH = 20
 _ROUNDS, _CLOSE = 20, 1e-2
-# Runs of one script differ in little that the form has: ten tell hardly more than one.
+# Runs of one script hardly differ in the model's inputs: ten say little more than one.
 _SCRIPT_NOISE = 0.25
 
 
 class Measured(NamedTuple):
-    """A run with the tokens a second that each of its GPUs got through."""
+    """A run and its measured tokens per second per GPU."""
 
     run: Run
     tokens_per_second_per_gpu: float
 
     @property
     def log_seconds(self) -> float:
-        """Log seconds of a token on each GPU."""
+        """Log seconds per token on each GPU."""
         return -float(np.log(self.tokens_per_second_per_gpu))
 
 
 def fitted(rows: Sequence[Measured]) -> Belief:
-    """The belief that rows leave, without what belongs to their sources."""
+    """The posterior after rows, without the parameters of their sources."""
     runs = [row.run for row in rows]
     prior = prior_of(runs)
     after = prior.updated_robustly(
@@ -51,7 +51,7 @@ def fitted(rows: Sequence[Measured]) -> Belief:
 
 
 class LeftOut(Struct, frozen=True):
-    """Rows predicted by beliefs that never saw their group: log seconds, each (n,)."""
+    """Rows predicted by fits without their group: log seconds, each (n,)."""
 
     predicted: Floats
     deviation: Floats
@@ -59,12 +59,12 @@ class LeftOut(Struct, frozen=True):
 
     @property
     def errors(self) -> Floats:
-        """Relative errors of the rate, without sign."""
+        """Absolute relative errors of the rate."""
         return np.asarray(np.abs(np.exp(self.measured - self.predicted) - 1))
 
     @property
     def standardised(self) -> Floats:
-        """Residuals of log seconds in predicted deviations."""
+        """Residuals of log seconds in units of predicted deviations."""
         return np.asarray((self.measured - self.predicted) / self.deviation)
 
 
@@ -81,8 +81,8 @@ def left_out(rows: Sequence[Measured], group_of: Callable[[Run], str]) -> LeftOu
 
 
 def balanced(standardised: Floats, groups: Sequence[str]) -> tuple[float, ...]:
-    """Sorted residuals in which every group counts alike, whatever its rows: `_OF_EACH` evenly
-    spaced quantiles of each."""
+    """Sorted residuals in which every group weighs alike, however many rows it has: `_OF_EACH` evenly spaced
+    quantiles of each group."""
     levels = (np.arange(_OF_EACH) + 0.5) / _OF_EACH
     labels = np.array(groups)
     quantiles = [np.quantile(standardised[labels == one], levels) for one in np.unique(labels)]
@@ -90,7 +90,7 @@ def balanced(standardised: Floats, groups: Sequence[str]) -> tuple[float, ...]:
 
 
 def model_group(run: Run) -> str:
-    """The group of a run's model: its size, so that copies under other names leave with it."""
+    """The group of a run's model: its size, so that renamed copies of a model are left out together."""
     return size_of(run.tuning.model)
 
 
@@ -100,7 +100,7 @@ def gpu_group(run: Run) -> str:
 
 
 def run_of(row: Any, gpus: Mapping[str, GpuFacts]) -> Run:
-    """The run of a row, on the GPU of its name; `KeyError` for an unknown GPU."""
+    """The run of a row, on the GPU that it names; `KeyError` for an unknown GPU."""
     tuning = FineTuning(
         model=model_of(row),
         method=LlmMethod(row.method),
@@ -130,7 +130,7 @@ def run_of(row: Any, gpus: Mapping[str, GpuFacts]) -> Run:
 
 
 def model_of(row: Any) -> LanguageModel:
-    """The model of a row's sizes."""
+    """The language model with a row's sizes."""
     return LanguageModel(
         name=row.model,
         family="",
@@ -150,7 +150,7 @@ def model_of(row: Any) -> LanguageModel:
 
 
 def measured_rows(rows: Sequence[Any], gpus: Mapping[str, GpuFacts]) -> list[Measured]:
-    """Those rows that tell a rate."""
+    """The rows that state a rate."""
     return [
         Measured(run_of(row, gpus), row.tokens_per_second_per_gpu)
         for row in rows
@@ -159,7 +159,8 @@ def measured_rows(rows: Sequence[Any], gpus: Mapping[str, GpuFacts]) -> list[Mea
 
 
 def _gpu(row: Any, gpu: GpuFacts) -> GpuFacts:
-    """The card as measured: a variant has another name, lest its effect be the usual card's."""
+    """The GPU as measured; a variant gets a different name, so that its effect is not that of the usual
+    GPU."""
     if math.isnan(row.gpu_watts):
         return gpu
     return gpu._replace(

@@ -1,5 +1,5 @@
-"""`python -m advisor.infra.build.language_models.class_defaults`: writes class_defaults.json, what the
-configuration classes of the installed transformers take where a configuration is silent."""
+"""`python -m advisor.infra.build.language_models.class_defaults` writes class_defaults.json: the values that
+the configuration classes of the installed transformers use for keys missing in a configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from advisor.models.language.config_values import CLASS_DEFAULTS
 from advisor.models.language.families import FAMILIES
 
-# What is read of a configuration, by the names that the classes have for it.
+# Keys that are read from a configuration, by the classes' names for them.
 _KEYS = """
     num_hidden_layers n_layer n_layers hidden_size n_embd d_model vocab_size tie_word_embeddings
     max_position_embeddings n_positions max_seq_len num_attention_heads n_head n_heads head_dim
@@ -41,8 +41,8 @@ _PARTS = ("text_config", "vision_config")
 
 
 def class_defaults() -> dict[str, dict[str, Any]]:
-    """Type of configuration -> the values of its class, of all architectures that are covered, of
-    what has one as its part, and of the towers of those."""
+    """Configuration type -> default values of its class, for all supported architectures, for types that
+    contain one of these as a part, and for the towers of such types."""
     from huggingface_hub.errors import StrictDataclassClassValidationError
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -57,7 +57,7 @@ def class_defaults() -> dict[str, dict[str, Any]]:
 
 
 def _parts(kind: Any) -> dict[str, dict[str, Any]]:
-    """Of each part its type, and what it is where the configuration has none at all."""
+    """The type of each part, and its values if the configuration does not have the part."""
     specs = {name: kind.sub_configs_defaults.get(name) for name in _PARTS}
     return {
         name: {"model_type": spec.model_type or spec.config_class.model_type}
@@ -86,7 +86,7 @@ def _values(kind: Any) -> dict[str, Any]:
 
 
 def written(table: dict[str, dict[str, Any]]) -> str:
-    """The file of the table, a line for each class."""
+    """The file's text, with a line for each class."""
     lines = (f'"{kind}": {json.dumps(values)}' for kind, values in table.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -1,5 +1,5 @@
-"""From the fetched and the added configurations to the lines of the bundled table, with what the fetched ones
-lack or have otherwise than the published files."""
+"""Turns the fetched and the added configurations into the lines of the bundled table, and corrects cells of
+the fetched ones that are missing or differ from the published files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from advisor.models.language.config_files import language_model_of_config
 from advisor.models.language.configs import HEADER, model_of_cells
 from advisor.models.language.families import FAMILIES, UNCOVERED
 
-# litgpt has the tokenizer's vocabulary; these are the rows of the published embeddings.
+# litgpt states the tokenizer's vocabulary; these are the rows of the published embeddings.
 PADDED_VOCABULARY: Mapping[int, int] = {
     128000: 128256,
     151643: 151936,
@@ -24,9 +24,9 @@ PADDED_VOCABULARY: Mapping[int, int] = {
     200019: 200064,
     32000: 32064,
 }
-# Of the last, only Microsoft's Phi-3 is padded so; GPT-2 is not padded, phi is.
+# 32000 is padded this way only for Microsoft's Phi-3; 50257 only for phi, not for GPT-2.
 PADDED_FOR: Mapping[int, tuple[str, ...]] = {32000: ("microsoft/",), 50257: ("microsoft/",)}
-# Other cells, by name, as the models' published configuration files have them.
+# Other corrected cells, by model name, from the models' published configuration files.
 CELLS: Mapping[str, Mapping[str, str]] = {
     "Qwen/Qwen2.5-7B": {"vocab": "152064"},
     "Qwen/Qwen2.5-14B": {"vocab": "152064"},
@@ -48,13 +48,13 @@ CELLS: Mapping[str, Mapping[str, str]] = {
 }
 # Llama 4 attends to chunks of 8,192 tokens in three of four layers.
 CHUNKED = {"llama4_text": ("8192", 0.75)}
-# DeepSeek's sparse attention: heads, bytes of a key, tokens that are picked.
+# DeepSeek's sparse attention: heads, bytes of a key, number of tokens selected.
 INDEXERS = {"deepseek_v32": ("64", "128", "2048"), "glm_moe_dsa": ("32", "128", "2048")}
-# Architectures whose rows the fetched table marks as not covered by its formula, and ours covers;
-# of GLM-5.2 the configuration tells of other layers.
+# Architectures that the fetched table marks as not covered by its formula, but that ours covers. The
+# configuration of GLM-5.2 describes different layers.
 COVERED = ("glm_moe_dsa",)
 NOT_COVERED = ("zai-org/GLM-5.2", "zai-org/GLM-5.2-FP8", "nvidia/GLM-5.2-NVFP4")
-# Families of litgpt's rows by how the names of their models begin, else by its class of networks.
+# Families of litgpt's rows: by the start of the model's name, else by the class of its networks.
 FAMILY_OF_NAME: Mapping[str, str] = {
     "falcon-": "falcon",
     "phi-1": "phi",
@@ -77,8 +77,8 @@ FAMILY_OF_CLASS: Mapping[str, str] = {
     "litgpt:GptNeoxMLP": "gpt_neox",
     "litgpt:GemmaMLP": "gemma",
 }
-# Towers for pictures with their projections, by the formula of `advisor.models.language.config_values` from
-# the sizes of the published configurations: (layers, width, width of the network, mergers, patch).
+# Image towers with their projections, by the formula of `advisor.models.language.config_values` from sizes in
+# published configurations: (layers, width, width of the network, mergers, patch).
 TOWERS: Mapping[str, tuple[int, int, int, int, int]] = {
     "Qwen/Qwen3-VL-2B-Instruct": (24, 1024, 4096, 4, 16),
     "Qwen/Qwen3-VL-4B-Instruct": (24, 1024, 4096, 4, 16),
@@ -109,19 +109,19 @@ TOWERS: Mapping[str, tuple[int, int, int, int, int]] = {
         (34, 1408, 5632, 1, 14),
     ),
 }
-# Checkpoints of the sizes and format of another one.
+# Checkpoints with the same sizes and format as another one.
 SAME_AS: Mapping[str, tuple[str, ...]] = {
     "moonshotai/Kimi-K2.5": ("moonshotai/Kimi-K2.6", "moonshotai/Kimi-K2.7-Code")
 }
-# Shapes that no published checkpoint has.
+# Shapes without a published checkpoint.
 NO_CHECKPOINT = ("bloom-175b", "megatron-lm-175b", "megatron-lm-530b")
-# Checkpoints of the class defaults' architectures stand in `added.csv` with their own sizes.
+# Checkpoints whose sizes in `added.csv` replace their architecture's class defaults.
 REPLACED = ("databricks/dbrx-base", "allenai/OLMoE-1B-7B", "stabilityai/stablelm-3b", "microsoft/Phi-3.5-MoE")
 
 
 FETCHED = Path(__file__).with_name("model_configs.csv")
 ADDED = Path(__file__).with_name("added.csv")
-# Configurations as they are published, in the keys that are read of them: a line for those of one size.
+# Published configurations, reduced to the keys that are read; models of the same size share a line.
 CONFIGS = Path(__file__).with_name("configs.jsonl")
 _MOST_APART = 0.015
 _SOURCES = (
@@ -137,8 +137,8 @@ Cells = Mapping[str, str]
 def lines(fetched: Path) -> list[dict[str, str]]:
     """All lines of the table, sorted by name; `fetched` is model_configs.csv.
 
-    `ValueError` for an added model whose sizes do not make the number of weights that its maker publishes, to
-    1.5 %."""
+    `ValueError` if an added model's sizes give a number of weights that differs by more than 1.5 % from the
+    number its maker publishes."""
     found = {line["names"]: line for line in _fetched_lines(fetched)}
     for line in (*_added_lines(), *_config_lines()):
         new = set(line["names"].split(";"))
@@ -148,7 +148,7 @@ def lines(fetched: Path) -> list[dict[str, str]]:
 
 
 def written(built: Iterable[Cells]) -> str:
-    """The file of these lines; no cell has a comma."""
+    """The file's text for these lines; cells contain no commas."""
     rows = [",".join(line[name] for name in COLUMNS) for line in built]
     return "\n".join([HEADER, *rows]) + "\n"
 
@@ -266,7 +266,7 @@ def _format(row: Cells) -> dict[str, str]:
 
 
 def _other(row: Cells) -> str:
-    """Weights of a tower or of learned positions, a whole number; empty where there are none."""
+    """Number of weights in a tower or in learned positions; '' if there are none."""
     hidden, context = int(row["hidden"]), int(row["max_context"] or 0)
     if row["name"] in TOWERS:
         layers, width, ffn, mergers, patch = TOWERS[row["name"]]
@@ -293,7 +293,7 @@ def _added_lines() -> Iterator[dict[str, str]]:
 
 
 def _config_lines() -> Iterator[dict[str, str]]:
-    """Lines of models whose configuration is read as a user's is."""
+    """Lines of models whose configuration is read in the same way as a user's."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "config.json"
         for text in CONFIGS.read_text(encoding="utf-8").splitlines():

@@ -1,3 +1,3 @@
-"""Rates of language models that others measured and published; SOURCES.md names every source.
+"""Published rates of language models that others measured; SOURCES.md names every source.
 
-`serving.csv.gz` is what the form of serving is fitted on, `training.csv.gz` that of fine-tuning."""
+The serving predictor is fitted on `serving.csv.gz`, the fine-tuning predictor on `training.csv.gz`."""

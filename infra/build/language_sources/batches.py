@@ -1,4 +1,4 @@
-"""Static batches: all sequences start together, and the whole batch is timed."""
+"""Readers of static batches: all sequences start together, and the whole batch is timed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from advisor.infra.build.language_sources.rows import ServingRow
 
 _BSD, _APACHE = "BSD-3-Clause", "Apache-2.0"
 _LEAST_WARM_SEQUENCES = 64
-# TurboMind computes a first token of its longest prompts at batch 64 in half of this: beyond it
-# sequences wait for the cache of others.
+# TurboMind computes first tokens of its longest prompts at batch 64 in half this time; above it, sequences
+# wait for cache that others use.
 _TURBOMIND_QUEUED_SECONDS = 20.0
 
 
 def argonne(record: Mapping[str, str]) -> ServingRow:
-    """LLM-Inference-Bench: input and output of one length; its own rates count both."""
+    """LLM-Inference-Bench: inputs and outputs have the same length; its rates count both."""
     batch, tokens = float(record["batch"]), float(record["in_out_len"])
     gpu, engine = gpu_named(record["gpu"]), engine_named(record["engine"])
     gpus = int(record["n_gpu"])
@@ -45,8 +45,8 @@ def argonne(record: Mapping[str, str]) -> ServingRow:
 
 
 def _one_after_another(row: ServingRow, batch: float) -> ServingRow:
-    """llama.cpp ran a batch's sequences one after another: the printed latency is the mean of one, with a
-    second of warming up in the first; of 64 that is least. Its GPUs share out the layers."""
+    """llama.cpp ran a batch's sequences one after another: the stated latency is one sequence's mean,
+    including a second of warm-up in the first, which matters least at 64. Its GPUs divide the layers."""
     if batch < _LEAST_WARM_SEQUENCES:
         raise LeftOutError("llama.cpp: warming up is a large part of it")
     return row._replace(
@@ -58,7 +58,7 @@ def _one_after_another(row: ServingRow, batch: float) -> ServingRow:
 
 
 def argonne_formats(record: Mapping[str, str]) -> ServingRow:
-    """The same with FP8 weights or caches, one GPU."""
+    """LLM-Inference-Bench with FP8 weights or caches on one GPU."""
     weights, cache = (part.split("= ")[1] for part in record["kv_cache_dtype"].split(","))
     if "int8" in (weights, cache):
         raise LeftOutError("8-bit integers")
@@ -77,7 +77,7 @@ def argonne_formats(record: Mapping[str, str]) -> ServingRow:
 
 
 def argonne_pipelines(record: Mapping[str, str]) -> ServingRow:
-    """The same split into stages of a pipeline."""
+    """LLM-Inference-Bench with the model split into pipeline stages."""
     split = record["Parallelism Type"]
     if split in ("TP", "Tensor Parallelism"):
         raise LeftOutError("again in the main table")
@@ -90,7 +90,7 @@ def argonne_pipelines(record: Mapping[str, str]) -> ServingRow:
 
 
 def argonne_first_tokens(record: Mapping[str, str]) -> ServingRow:
-    """The first tokens of sixteen prompts that start together."""
+    """LLM-Inference-Bench: first tokens of sixteen prompts that start together."""
     row = argonne(_argonne_names(record, "Input Length", "TTFT Latency", "Num of Hardware"))
     return row._replace(
         source="argonne-first-tokens",
@@ -101,7 +101,7 @@ def argonne_first_tokens(record: Mapping[str, str]) -> ServingRow:
 
 
 def _argonne_names(record: Mapping[str, str], tokens: str, seconds: str, gpus: str) -> dict[str, str]:
-    """A figure's record under the main table's names."""
+    """A figure's record, with the column names of the main table."""
     return {
         "gpu": record["Hardware"],
         "engine": record["Framework"],
@@ -148,7 +148,7 @@ def tensorrt_batches(record: Mapping[str, str]) -> ServingRow:
 
 
 def tensorrt_first_tokens(record: Mapping[str, str]) -> ServingRow:
-    """TensorRT-LLM 0.9: one prompt's first token."""
+    """TensorRT-LLM 0.9: first token of a single prompt."""
     return _tensorrt(record)._replace(output_tokens=1.0, ttft_seconds=float(record["first_token_ms"]) / 1e3)
 
 

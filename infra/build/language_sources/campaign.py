@@ -1,8 +1,8 @@
-"""Rows of a borrowed GPU: `python -m advisor.infra.build.language_sources.campaign FILE.jsonl --to
+"""Converts rows of a rented GPU: `python -m advisor.infra.build.language_sources.campaign FILE.jsonl --to
 FILE.csv.gz`.
 
-Reads what `python -m advisor.infra.build.campaign language` wrote. The table has the columns of
-serving.csv.gz, and is taken wherever that one is: to be scored, or to be fitted with the others."""
+Reads the output of `python -m advisor.infra.build.campaign language`. The table has the columns of
+serving.csv.gz and can replace it: for scoring, or to be fitted with the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from advisor.infra.build.language_sources.naming import LeftOutError, model_name
 from advisor.infra.build.language_sources.rows import ServingRow, write_table
 
 _LICENCE = "Apache-2.0"  # our own measurements, under this project's
-# Means of windows of seconds: another run differs by this at least.
+# Means are of windows of seconds: another run differs by at least this much.
 _LEAST_SIGMA = 0.003
 
 

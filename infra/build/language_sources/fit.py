@@ -1,4 +1,4 @@
-"""Fits the serving predictor that ships on the committed rows.
+"""Fits the bundled serving predictor on the committed rows.
 
 `python -m advisor.infra.build.language_sources.fit`"""
 
@@ -16,13 +16,13 @@ from advisor.models.language.serving.values import MeasuredValue
 
 
 def committed_values() -> list[MeasuredValue]:
-    """The values of the committed rows that are fit to fit."""
+    """The values of committed rows that are marked as usable in a fit."""
     rows = [row for row in read_serving() if row.fit]
     return rows_of(rows, bundled_language_models(), bundled_gpu_facts())
 
 
 def main() -> None:
-    """Fit, calibrate and write the bundle."""
+    """Fit, calibrate, and write the bundled files."""
     values = committed_values()
     sys.stderr.write(f"{len(values)} values\n")
     write_serving(fit_serving(values), FOLDER)

@@ -1,5 +1,5 @@
-"""Tables of servers under load: closed loops (as many requests in flight, always, as the table says), open
-ones (they arrive at random, whatever is still in flight), and the most that was reached."""
+"""Readers of servers under load: closed loops (a constant number of requests in flight), open loops (requests
+arrive at random, however many are in flight), and maximum rates."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from advisor.infra.build.language_sources.rows import ServingRow
 
 _APACHE = "Apache-2.0"
 _MOST_GPUS_OF_A_HOST = 8
-# InferenceX draws each length evenly from 80 to 100 % of what it names.
+# InferenceX draws each length uniformly from 80 to 100 % of the stated length.
 _MEAN_OF_DRAWN_LENGTHS = 0.9
-# Longer first tokens than these are time in the queue: the engine admits fewer than are in flight.
+# Longer times to first token include queueing: the engine admits fewer requests than are in flight.
 _QUEUED_SECONDS = 10.0
 _QUEUED_SHARE, _SHORTEST_QUEUED_SECONDS = 0.6, 2.0
 _LONGEST_OF_THAT_WEEK = 3.0
-# The prompts of ree2raz's regime `short` have at most 256 tokens; the others' are not stated.
+# Prompts of ree2raz's regime `short` have at most 256 tokens; other regimes' lengths are not stated.
 _REE2RAZ_INPUT_TOKENS = 128.0
 
 
 def inferencex(record: Mapping[str, str]) -> ServingRow:
-    """A row of InferenceX's, or of NVIDIA's own closed loops beside it."""
+    """A row of InferenceX, or of NVIDIA's closed loops beside it."""
     gpu, engine = gpu_named(record["system"]), engine_named(record["backend"])
     model = model_named(record["model_path"])
     precision = precision_named(record["precision"], model)
@@ -36,7 +36,7 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
     if tensor * data > _MOST_GPUS_OF_A_HOST:
         raise LeftOutError("more GPUs than a host has: the layout was misread")
     own_runs = record["origin"] == "nvidia_gap"
-    # In SGLang 0.5.6 a first token takes the time of few prompts however many are in flight.
+    # In SGLang 0.5.6, first tokens take as long as a few prompts, however many are in flight.
     in_waves = own_runs and record["backend_version"] != "0.5.6.post2"
     scale = 1.0 if own_runs else _MEAN_OF_DRAWN_LENGTHS
     ttft, tpot = float(record["ttft_ms"]) / 1e3, float(record["tpot_ms"]) / 1e3
@@ -63,7 +63,7 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
         tensor_parallel=tensor,
         attention_dp=data,
         expert_parallel=max(1, int(record["moe_ep_size"] or 1)),
-        # The concurrency of `nvidia_gap` is that of all replicas of a run.
+        # The concurrency in `nvidia_gap` is the total over all replicas of a run.
         concurrency=float(record["batch_size"]) * data,
         ttft_seconds=math.nan if is_held_up else ttft,
         tpot_seconds=tpot,
@@ -73,9 +73,9 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
 
 
 def _is_held_up(record: Mapping[str, str], model: str, ttft: float) -> bool:
-    """First tokens that no prompt's time explains. TensorRT-LLM with the 70B on fewer than eight GPUs, 1,024
-    tokens in and out: some twenty steps longer than of the same prompts before answers of 8,192. SGLang with
-    DeepSeek-R1 in FP4 on 2025-11-10: 5 to 9 s at most loads, where the week before they took 2 s."""
+    """Whether first tokens take longer than prompts explain. TensorRT-LLM, 70B, fewer than eight GPUs, 1,024
+    tokens in and out: about twenty steps longer than the same prompts with outputs of 8,192. SGLang,
+    DeepSeek-R1 in FP4 on 2025-11-10: 5 to 9 s at most loads, but 2 s a week earlier."""
     engine, day, lengths = record["backend"], record["measured"], (record["isl"], record["osl"])
     if engine == "trtllm" and "70B" in model and day.startswith("2025-10"):
         return lengths == ("1024", "1024") and int(record["tp_size"]) < 8
@@ -84,8 +84,8 @@ def _is_held_up(record: Mapping[str, str], model: str, ttft: float) -> bool:
 
 
 def _is_speculative(record: Mapping[str, str], model: str) -> bool:
-    """DeepSeek's own drafts of the next tokens: a step of these runs takes half of what it takes
-    in runs of the days before that differ in nothing that is published."""
+    """Whether a run used DeepSeek's draft tokens: its steps take half as long as in runs some days earlier
+    whose published settings are the same."""
     version = record["backend_version"]
     return model == "deepseek-ai/DeepSeek-R1" and (
         version == "1.2.0rc6.post3" or (version == "1.1.0rc2.post2" and record["measured"] >= "2026-01-14")
@@ -102,17 +102,17 @@ def _is_of_vllm_0_12_on_h200(record: Mapping[str, str]) -> bool:
 
 
 def _has_cached_prompts(record: Mapping[str, str], model: str) -> bool:
-    """Prompts at up to the whole peak of the card, beside the steps: most were not computed."""
+    """Whether most prompts were cached: computing them besides the steps would take up to the GPU's peak."""
     return _is_of_vllm_0_12_on_h200(record) and "8B" in model
 
 
 def _is_eager(record: Mapping[str, str], model: str) -> bool:
-    """A step takes as long with 4 sequences as with 28, three times as long as in SGLang: kernels
-    are launched one by one."""
+    """Whether kernels are launched one by one: a step takes as long with 4 sequences as with 28, and three
+    times as long as in SGLang."""
     return _is_of_vllm_0_12_on_h200(record) and "235B" in model
 
 
-# What the table does not say of some runs, and their figures do.
+# Flags of runs that the table does not state, but that follow from its figures.
 _UNSAID: Mapping[str, Callable[[Mapping[str, str], str], bool]] = {
     "speculative": _is_speculative,
     "prompts-cached": _has_cached_prompts,
@@ -121,7 +121,7 @@ _UNSAID: Mapping[str, Callable[[Mapping[str, str], str], bool]] = {
 
 
 def _layout(record: Mapping[str, str]) -> tuple[int, int, bool]:
-    """Tensor and attention-data parallelism; and whether the table contradicts itself."""
+    """Tensor and attention-data parallelism, and whether the table contradicts itself."""
     tensor = int(record["tp_size"])
     if record["attention_dp_size"]:
         return tensor, int(record["attention_dp_size"]), False
@@ -136,9 +136,10 @@ def _is_queued(ttft: float, tpot: float, output: float) -> bool:
 
 
 def _kv_precision(engine: str, precision: str, gpu: str, model: str) -> str:
-    """The tables do not say it. TensorRT-LLM's checkpoints in 8 and 4 bits carry an FP8 cache. In
-    the other engines figures tell: on Blackwell, and for the 70B in vLLM, more sequences ran
-    without waiting than a cache of 16 bits holds, and gpt-oss read it faster than memory does."""
+    """The precision of the KV cache, which the tables do not state. TensorRT-LLM's checkpoints in 8 and 4
+    bits have an FP8 cache. For other engines it follows from figures: on Blackwell, and for the 70B in vLLM,
+    more sequences ran without waiting than fit in a 16-bit cache, and gpt-oss read it faster than memory
+    allows."""
     if engine == "trtllm":
         return "fp8" if precision in ("fp8", "nvfp4") else "bf16"
     small = precision in ("fp8", "nvfp4", "mxfp4")
@@ -151,13 +152,13 @@ def _is_blackwell(gpu: str) -> bool:
 
 
 def small_gpus(record: Mapping[str, str]) -> ServingRow:
-    """A10G, L4 and A100-40GB in two people's closed loops."""
+    """A10G, L4 and A100-40GB in closed loops that two people measured."""
     return _llmperf(record) if record["source"].startswith("philschmid") else _ree2raz(record)
 
 
 def _llmperf(record: Mapping[str, str]) -> ServingRow:
-    """llmperf divides an answer's whole duration by its tokens, the first one included. The answers
-    of Yi were not streamed: only their whole duration is known."""
+    """llmperf divides an answer's whole duration by its tokens, including the first. Answers of Yi were not
+    streamed, so only their whole duration is known."""
     engine, _, version = record["engine"].partition(" ")
     tokens, each = float(record["osl"]), float(record["itl_ms"]) / 1e3
     rate, ttft = float(record["output_tok_s"]), float(record["ttft_ms"]) / 1e3
@@ -184,8 +185,8 @@ def _llmperf(record: Mapping[str, str]) -> ServingRow:
 
 
 def _in_flight(tokens_per_second: float, seconds_per_token: float) -> float:
-    """The mean number in flight by Little's law, in whole ones: short runs begin and
-    end with fewer than their clients."""
+    """The mean number in flight by Little's law, rounded; short runs begin and end with fewer requests than
+    they have clients."""
     return max(1.0, round(tokens_per_second * seconds_per_token))
 
 
@@ -220,12 +221,12 @@ def _ree2raz(record: Mapping[str, str]) -> ServingRow:
     )
 
 
-# Requests a second up to which first tokens on several RTX 4090 take longer than above.
+# Requests per second up to which first tokens on several RTX 4090 take longer than at higher rates.
 _SLOW_FIRST_REQUESTS = 4.0
 
 
 def tensorrt_open(record: Mapping[str, str]) -> ServingRow:
-    """TensorRT-LLM 0.14; milliseconds are whole ones, rates of one digit or two."""
+    """TensorRT-LLM 0.14; times are in whole milliseconds, rates have one or two digits."""
     return ServingRow(
         source="tensorrt-llm-0.14",
         licence=_APACHE,
@@ -249,9 +250,9 @@ def tensorrt_open(record: Mapping[str, str]) -> ServingRow:
 
 
 def iog(record: Mapping[str, str]) -> ServingRow:
-    """vLLM 0.8.5, two hundred conversations of ShareGPT; several cards reach each other by PCIe.
-    On several RTX 4090 the slowest arrivals have the longest first tokens, by seconds: that is no
-    prompt's time, so it is not taken."""
+    """vLLM 0.8.5 on two hundred conversations of ShareGPT; several GPUs are connected by PCIe. On several RTX
+    4090, the lowest rates have the longest first tokens, by seconds. Prompts do not explain that, so these
+    times are not used."""
     requests = float(record["completed"])
     cards = int(record["n_gpu"])
     offered = float(record["qps_offered"])
@@ -280,7 +281,7 @@ def iog(record: Mapping[str, str]) -> ServingRow:
 
 
 _TENSORRT_DATES = {"0.17": "2025-02", "1.0": "2025-09"}
-# QServe's comparison, by the caption: 1,024 tokens in, 512 out.
+# QServe's comparison; by its caption, 1,024 tokens in and 512 out.
 _QSERVE_TOKENS = (1024.0, 512.0)
 _QSERVE_FORMATS = {"TRT-LLM-FP16": "fp16", "TRT-LLM-W4A16": "int4-awq"}
 _QSERVE_MODELS = {
@@ -294,7 +295,7 @@ _QSERVE_MODELS = {
 
 
 def tensorrt_maximum(record: Mapping[str, str]) -> ServingRow:
-    """The tables of TensorRT-LLM 0.17 and 1.0: output tokens a second of the whole group."""
+    """Tables of TensorRT-LLM 0.17 and 1.0: output tokens per second of the whole group of GPUs."""
     precision = precision_named(record["precision"])
     version = record["trtllm_version"]
     return ServingRow(
@@ -317,8 +318,8 @@ def tensorrt_maximum(record: Mapping[str, str]) -> ServingRow:
 
 
 def qserve(record: Mapping[str, str]) -> Iterator[ServingRow]:
-    """QServe's measurements of TensorRT-LLM: a row of formats, a column a model. The heads of the
-    two cards' tables share columns: the device stands in the first, or in the last."""
+    """QServe's measurements of TensorRT-LLM: a row per format, a column per model. The tables of the two GPUs
+    have a merged header: the device is in the first column, or in the last."""
     device = "A100-SXM4-80GB" if record["A100 (80G)"] else "L40S"
     name = record["A100 (80G)"] or record["L40S (48G)"]
     if name not in _QSERVE_FORMATS:

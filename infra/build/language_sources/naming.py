@@ -1,4 +1,4 @@
-"""What the sources call models, GPUs, engines and formats, in the words of our tables."""
+"""Translates the sources' names of models, GPUs, engines and formats into the names in our tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[4]
 _GPUS_PATH = _ROOT / "advisor/data/catalog/gpus.csv"
 
-# The cards as the sources name them, lower case; others are looked up by their own name.
+# The sources' names of GPUs, in lower case; other GPUs are looked up by their original name.
 _GPUS = {
     "a100_sxm": "A100-SXM4-80GB",
     "b200_sxm": "B200-SXM-180GB",
@@ -69,7 +69,7 @@ _GPUS = {
 _LLAMA_31_8B = "meta-llama/Meta-Llama-3.1-8B"
 _LLAMA_31_70B = "meta-llama/Meta-Llama-3.1-70B"
 _R1 = "deepseek-ai/DeepSeek-R1"
-# Names of one checkpoint in several formats, and those of sources without an owner; lower case.
+# Names of one checkpoint in several formats, and names without an owner; in lower case.
 _MODELS = {
     "meta-llama/llama-3.1-8b": _LLAMA_31_8B,
     "meta-llama/llama-3.1-8b-instruct": _LLAMA_31_8B,
@@ -81,7 +81,7 @@ _MODELS = {
     "nvidia/llama-3.1-70b-instruct-fp8": _LLAMA_31_70B,
     "meta-llama/llama-3.1-405b": "meta-llama/Meta-Llama-3.1-405B",
     "meta-llama/meta-llama-3.1-405b-instruct": "meta-llama/Meta-Llama-3.1-405B",
-    # One checkpoint's runs, filed under either name.
+    # Runs of one checkpoint that are filed under either name.
     "deepseek-ai/deepseek-v3": _R1,
     "nvidia/deepseek-r1-nvfp4": _R1,
     "nvidia/deepseek-v3.1-nvfp4": _R1,
@@ -162,16 +162,16 @@ _PRECISIONS = {
 
 
 class LeftOutError(Exception):
-    """Why a row of a source is not in our table."""
+    """The reason why a row of a source is not in our table."""
 
 
 def model_named(text: str) -> str:
-    """The facts table's name; a name that nobody listed stays as it is."""
+    """The model's name in the facts table; a name that is not listed is returned unchanged."""
     return _MODELS.get(text.strip().lower(), text.strip())
 
 
 def gpu_named(text: str) -> str:
-    """The catalogue's name of the card; `LeftOutError` where it has no data sheet of it."""
+    """The catalogue's name of the GPU; `LeftOutError` if the catalogue has no data sheet of it."""
     name = _GPUS.get(text.strip().lower(), text.strip())
     if name not in _links():
         raise LeftOutError(f"no data sheet of {text or 'an unnamed GPU'}")
@@ -179,7 +179,7 @@ def gpu_named(text: str) -> str:
 
 
 def engine_named(text: str) -> str:
-    """One of the engines that rows may have; `LeftOutError` for others."""
+    """An engine that rows may have; `LeftOutError` for others."""
     found = _ENGINES.get(text.strip().lower())
     if found is None:
         raise LeftOutError(f"engine {text}")
@@ -187,8 +187,8 @@ def engine_named(text: str) -> str:
 
 
 def precision_named(text: str, model: str = "") -> str:
-    """The weights' format; gpt-oss is published in MXFP4, whatever a table calls its four bits.
-    `LeftOutError` for formats that no question has."""
+    """The format of the weights. gpt-oss is published in MXFP4, so any 4-bit name stands for that.
+    `LeftOutError` for formats that questions do not have."""
     found = _PRECISIONS.get(text.strip().lower())
     if found is None:
         raise LeftOutError(f"format {text}")
@@ -196,8 +196,8 @@ def precision_named(text: str, model: str = "") -> str:
 
 
 def link_of(gpu: str, gpus: int) -> str:
-    """How the GPUs of one host reach each other by the card's data sheet: a bridge between two PCIe
-    cards is sold apart."""
+    """The link between GPUs of one host, from the GPU's data sheet; bridges between two PCIe GPUs are sold
+    separately, so they are not assumed."""
     if gpus == 1:
         return "none"
     return "nvlink" if _links()[gpu].startswith("NVLink") else "pcie"

@@ -1,5 +1,4 @@
-"""The committed tables: what one replica was measured to do, and what each GPU of a training run got through,
-or held."""
+"""The committed tables: measurements of one replica, and the rate or memory of each GPU in a training run."""
 
 from __future__ import annotations
 
@@ -13,16 +12,16 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 SERVING_PATH = Path(__file__).with_name("serving.csv.gz")
 _DIGITS = 5
-# A NamedTuple of texts and numbers.
+# A NamedTuple whose fields are strings and numbers.
 Row = TypeVar("Row", bound=Any)
 
 
 class ServingRow(NamedTuple):
-    """One measured cell of one replica, with the columns of `serving.csv.gz`; nan or '' where the source does
-    not say. SOURCES.md has the meaning of `kind` and of the flags.
+    """One measured cell of one replica, with the columns of `serving.csv.gz`; nan or '' if the source does
+    not say. SOURCES.md explains `kind` and the flags.
 
-    A replica is `gpus` = tensor_parallel x pipeline_parallel x attention_dp GPUs. `concurrency` counts its
-    sequences in flight; rates are the replica's. `tpot_seconds` is without the first token. `sigma` is the
+    A replica has `gpus` = tensor_parallel x pipeline_parallel x attention_dp GPUs. `concurrency` counts its
+    sequences in flight; rates are the replica's. `tpot_seconds` excludes the first token. `sigma` is the
     relative standard deviation of repeats."""
 
     source: str
@@ -56,7 +55,7 @@ class ServingRow(NamedTuple):
 
     @property
     def places(self) -> float:
-        """Sequences that the server takes in: one fewer than in flight where one always waits."""
+        """Sequences that the server admits: one fewer than in flight if one request always waits."""
         return self.concurrency - ("one-waits" in self.flags.split())
 
 
@@ -66,11 +65,11 @@ def read_serving(path: Path = SERVING_PATH) -> list[ServingRow]:
 
 
 def read_table(kind: type[Row], path: Path) -> list[Row]:
-    """The rows of a CSV (or .csv.gz) whose columns are the fields of `kind`; those with a default may be
-    missing, others are ignored.
+    """The rows of a CSV (or .csv.gz) whose columns are the fields of `kind`. Columns with a default may be
+    missing; extra columns are ignored.
 
-    Raises OSError where the file cannot be read, `ValueError` with the column that is missing or the field
-    that is no number."""
+    Raises OSError if the file cannot be read, `ValueError` that names a missing column or a field that is no
+    number."""
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
     records = csv.DictReader(io.StringIO(text))
@@ -99,8 +98,7 @@ def _value(text: str, of_type: type) -> str | int | float:
 
 
 def write_table(rows: Sequence[Row], path: Path) -> None:
-    """Gzipped CSV, sorted, the same bytes for the same rows; numbers that are not whole with five
-    significant digits."""
+    """Write a sorted gzipped CSV; equal rows give equal bytes, and fractions have five significant digits."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0]._fields)
@@ -119,13 +117,13 @@ TRAINING_PATH = Path(__file__).with_name("training.csv.gz")
 
 
 class TrainingRow(NamedTuple):
-    """One run, with the columns of `training.csv.gz`; nan or '' where the source does not say.
+    """One run, with the columns of `training.csv.gz`; nan or '' if the source does not say.
 
     `framework` is fsdp (PyTorch) or megatron, `released` the month of the run or its report. `checkpointing`
-    is none, selective or full; `sharding` none, gradients (ZeRO-2) or all (ZeRO-3). The model's sizes stand
-    in the row, since many of these models are in no other table. `switched` counts GPUs that one NVLink
-    switch joins. `gpu_watts` and `gpu_gb_per_second` are of a variant that differs from the data sheet.
-    `job_seconds` are of a whole job whose tokens nobody says, the same in all rows of a source."""
+    is none, selective or full; `sharding` none, gradients (ZeRO-2) or all (ZeRO-3). The row has the model's
+    sizes, since many of these models are in no other table. `switched` counts GPUs that one NVLink switch
+    connects. `gpu_watts` and `gpu_gb_per_second` are set for a variant that differs from the data sheet.
+    `job_seconds` are of a whole job with unknown tokens, the same number in all rows of a source."""
 
     source: str
     licence: str

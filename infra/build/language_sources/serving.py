@@ -1,8 +1,8 @@
 """Makes serving.csv.gz: `python -m advisor.infra.build.language_sources.serving --data DIR`, in the
 repository.
 
-DIR holds the public tables named in SOURCES.md, whichever of them are there. Needed only when a source is
-added: the compact rows are committed."""
+DIR holds the public tables named in SOURCES.md; missing ones are skipped. Needed only when a source is added:
+the compact rows are committed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from advisor.infra.build.language_sources.rows import SERVING_PATH, ServingRow, 
 
 Reader = Callable[[Mapping[str, str]], ServingRow | Iterable[ServingRow]]
 
-# Every table that rows are taken from, and its reader.
+# Every table that rows are read from, and its reader.
 SOURCES: Mapping[str, Reader] = {
     "inferencex_agg.csv": loops.inferencex,
     "small_gpu_serving.csv": loops.small_gpus,
@@ -42,7 +42,7 @@ _MEASURED = ("ttft_seconds", "tpot_seconds", "output_tokens_per_second", "reques
 
 
 def serving_rows(folder: Path) -> tuple[list[ServingRow], Counter[str]]:
-    """The rows of every table that the folder has, and how many were left out, by reason."""
+    """The rows of every table in the folder, and how many rows were left out, by reason."""
     rows: list[ServingRow] = []
     left_out: Counter[str] = Counter()
     for name, reader in SOURCES.items():
@@ -69,14 +69,14 @@ def _read(
 
 
 def _linked(row: ServingRow) -> ServingRow:
-    """With the GPUs of the replica and their link, which follow from the other columns."""
+    """The row with its number of GPUs and their link, which follow from other columns."""
     gpus = row.tensor_parallel * row.pipeline_parallel * row.attention_dp
     return row._replace(gpus=gpus, link=link_of(row.gpu, gpus))
 
 
 def filed_once(rows: Sequence[ServingRow]) -> list[ServingRow]:
-    """Without closed loops that a second source files again: the same figures, but for a last
-    digit, of a model on the same GPUs."""
+    """Drop closed loops that a second source repeats: the same figures, except for a last digit, of a model
+    on the same GPUs."""
     first: dict[tuple[str, ...], str] = {}
     found = []
     for row in rows:
@@ -89,10 +89,10 @@ def filed_once(rows: Sequence[ServingRow]) -> list[ServingRow]:
 
 
 def merged_repeats(rows: Sequence[ServingRow]) -> list[ServingRow]:
-    """One row a cell: the median of what was measured again in the same way, with its spread.
+    """One row per cell: the median of repeated measurements, with their spread.
 
-    A run that a source files twice is the same figures again and counts once; without an engine's version two
-    dates are two cells."""
+    A run that a source lists twice with the same figures counts once; rows without an engine version are
+    separate cells if their dates differ."""
     cells: dict[ServingRow, list[ServingRow]] = defaultdict(list)
     for row in rows:
         date = "" if row.engine_version else row.date
@@ -101,7 +101,8 @@ def merged_repeats(rows: Sequence[ServingRow]) -> list[ServingRow]:
 
 
 def _without_measures(row: ServingRow) -> ServingRow:
-    """The cell alone: nan is unequal to itself, so what is unknown counts as -1."""
+    """The row without measurements as a comparable key: nan is unequal to itself, so unknown values are
+    -1."""
     unmeasured: dict[str, Any] = dict.fromkeys((*_MEASURED, "sigma"), 0.0)
     row = row._replace(**unmeasured)
     values = [-1.0 if isinstance(one, float) and math.isnan(one) else one for one in row]
@@ -126,7 +127,7 @@ def _measures(row: ServingRow) -> tuple[str, ...]:
 
 
 def _rate(row: ServingRow) -> float:
-    """What the spread of repeats is told of: the step, or the rate where no step is known."""
+    """The value whose spread over repeats is computed: the step, or the rate if no step is known."""
     for value in (row.tpot_seconds, row.output_tokens_per_second, row.ttft_seconds):
         if not math.isnan(value):
             return value
@@ -134,7 +135,7 @@ def _rate(row: ServingRow) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the table beside this file, and print what it holds and lacks."""
+    """Write the table beside this file, and print its number of rows and what was left out."""
     parser = argparse.ArgumentParser(prog="advisor.infra.build.language_sources.serving")
     parser.add_argument("--data", type=Path, required=True, help="the folder of public tables")
     parser.add_argument("--to", type=Path, default=SERVING_PATH)

@@ -39,7 +39,7 @@ class _Sizes(NamedTuple):
 
 
 def _gpt(layers: int, hidden: int, heads: int, vocab: int, tied: int = 1) -> _Sizes:
-    """A decoder as GPT-3's: no gate, four times the hidden size, a KV head for each head."""
+    """A decoder like GPT-3's: no gate, an inner size of four hidden sizes, and one KV head per head."""
     return _Sizes(layers, hidden, heads, heads, hidden // heads, 4 * hidden, 0, vocab, tied)
 
 
@@ -103,7 +103,7 @@ def _row(model: str, **values: Any) -> TrainingRow:
 
 
 def mpt_rows(directory: Path) -> Iterator[TrainingRow]:
-    """MosaicML's llm-foundry, 2023: PyTorch's FSDP with its own attention kernel."""
+    """MosaicML's llm-foundry, 2023: PyTorch's FSDP with llm-foundry's attention kernel."""
     for record in _records(directory / "mpt_training.csv"):
         yield _row(
             f"mosaicml/mpt-{record['Model']}",
@@ -125,7 +125,7 @@ def mpt_rows(directory: Path) -> Iterator[TrainingRow]:
 
 
 def bridge_rows(directory: Path) -> Iterator[TrainingRow]:
-    """NVIDIA's Megatron-Bridge; of equal configurations the newest release."""
+    """NVIDIA's Megatron-Bridge; of equal configurations, only the newest release."""
     seen = set()
     for record in _lists(directory / "megatron_bridge_training.csv"):
         system, name = record[3], record[2]
@@ -176,7 +176,7 @@ _BRIDGE_PRECISIONS = {
 
 
 def nemo_rows(directory: Path) -> Iterator[TrainingRow]:
-    """NVIDIA's NeMo on H100, FP8; of equal configurations the newest page."""
+    """NVIDIA's NeMo on H100, FP8; of equal configurations, only the newest page."""
     seen = set()
     for record in _lists(directory / "nemo_training_h100.csv"):
         if record[2].startswith("Long"):  # its columns are in another order
@@ -212,8 +212,8 @@ def nemo_rows(directory: Path) -> Iterator[TrainingRow]:
         )
 
 
-# Nobody says how the 70B was split: assumed so that each part leaves 40 % of a GPU free at least,
-# and on the H200 as on the H100, whose containers it runs.
+# No source states how the 70B was split. The assumed split leaves at least 40 % of a GPU's memory free; the
+# H200 is split like the H100, whose containers it runs.
 _LORA_SPLIT = {"H100-SXM5-80GB": 4, "H200-SXM-141GB": 4, "H200-NVL-141GB": 4, "B200-SXM-180GB": 2, "L40S": 8}
 _MLPERF = {
     "llama2_70b_lora": (_LLAMA_2_70B, "lora", {}),
@@ -229,7 +229,7 @@ _MLPERF_SEQUENCE = 8192
 
 
 def mlperf_rows(directory: Path) -> Iterator[TrainingRow]:
-    """MLCommons' rounds 4.0 to 5.1: NVIDIA's GPUs, FP8, where the log has a rate."""
+    """MLCommons' rounds 4.0 to 5.1: NVIDIA GPUs, FP8, runs whose log has a rate."""
     for record in _records(directory / "mlperf_training_llm.csv"):
         task = _MLPERF.get(record["benchmark"])
         if not (task and record["throughput_samples_s"] and "NVIDIA" in record["accelerator"]):
@@ -259,12 +259,12 @@ def mlperf_rows(directory: Path) -> Iterator[TrainingRow]:
         )
 
 
-# Its H100 has 96 GB at 2.4 TB/s and 500 W; sizes and lengths stand in captions.
+# torchtitan's H100 has 96 GB at 2.4 TB/s and 500 W; sizes and lengths are stated in captions.
 _TITAN_H100 = {"gpu": "H100-SXM5-96GB", "gpu_watts": 500.0, "gpu_gb_per_second": 2400.0}
 
 
 def torchtitan_rows(directory: Path) -> Iterator[TrainingRow]:
-    """PyTorch's torchtitan: FSDP2, with what stands in a caption beside the table's columns."""
+    """PyTorch's torchtitan: FSDP2; some settings are in the tables' captions, not in columns."""
     for record in _records(directory / "torchtitan_training.csv"):
         caption, techniques = record["caption"], record["Techniques"]
         rate = _number(record["TPS/GPU"] or record["Vanilla TP tokens/sec"])
@@ -340,9 +340,9 @@ _QLORA_CARDS = {
 
 
 def qlora_rows(directory: Path) -> Iterator[TrainingRow]:
-    """Answer.AI's FSDP with QLoRA: peaks of memory, and seconds of one job whose tokens nobody
-    says, on two GeForce cards with 7B and 34B and on servers with 70B. Runs that offload to the CPU
-    are out, as are memories that are printed again."""
+    """Answer.AI's FSDP with QLoRA: peak memory, and seconds of one job with unknown tokens, on two GeForce
+    GPUs with 7B and 34B and on servers with 70B. Runs that offload to the CPU and repeated memory figures are
+    left out."""
     seen = set()
     for record in _records(directory / "fsdp_qlora_finetune.csv"):
         section, card = record["section"], record["Accelerator"]
@@ -352,7 +352,7 @@ def qlora_rows(directory: Path) -> Iterator[TrainingRow]:
         if "Yi 34B" in record["caption"] or section.endswith("Yi 34B"):
             model = "01-ai/Yi-1.5-34B"
         batch = int(record["Batch Size"] or 1)
-        # One sequence is as long as its text, whatever the limit; batches are padded.
+        # A single sequence is as long as its text, whatever the limit; batches are padded.
         sequence = int((record["Context Length"] or "2048").replace(",", ""))
         if batch == 1 and sequence > 512 and not card:
             continue
@@ -382,19 +382,19 @@ def qlora_rows(directory: Path) -> Iterator[TrainingRow]:
         )
 
 
-# PEFT's methods that are LoRA as questions have it, by rank and by what it trains; and all weights.
+# PEFT methods that questions call LoRA, by rank and trained layers; and full fine-tuning.
 _PEFT = re.compile(
     r"Llama-3.2-3B (lora (?:rank32|rank64|rank64-rslora|rank10-target-mlp)|full-finetuning .*)$"
 )
 _PEFT_RATE = re.compile(r"tokens/s median (\d+).*; (\d{4}-\d\d)-\d\d;")
 _PEFT_BATCH = 4
-# Of older runs seconds of a step hold evaluations too.
+# In older runs, the seconds of a step include evaluations.
 _PEFT_SINCE = "2026"
 
 
 def peft_rows(directory: Path) -> Iterator[TrainingRow]:
-    """Hugging Face's own comparison of PEFT's methods: a whole script with its loader, on one L40S. Texts are
-    of all lengths: a sequence is as long as what a step got through says in the mean."""
+    """Hugging Face's comparison of PEFT methods: a whole script with its loader, on one L40S. Texts vary in
+    length; a sequence has the mean length that follows from the rate of a step."""
     for record in _records(directory / "peft_l40s.csv"):
         method, figures = _PEFT.search(record["network"]), _PEFT_RATE.search(record["notes"])
         if not method or not figures or figures[2] < _PEFT_SINCE:
@@ -424,8 +424,8 @@ _FLAGPERF = re.compile(r"fix_hp=MPE=(\d+) LBS=(\d+)(?: GAS=(\d+))?;")
 
 
 def flagperf_rows(directory: Path) -> Iterator[TrainingRow]:
-    """FlagPerf's script for Llama-2 with DeepSpeed, where it says what a GPU's batch is: how its state was
-    split is not published, and assumed so that what it held fits."""
+    """FlagPerf's script for Llama-2 with DeepSpeed, for rows that state a GPU's batch. How the state was
+    sharded is not published; it is assumed so that the memory used fits."""
     for record in _records(directory / "flagperf.csv"):
         sizes = _FLAGPERF.search(record["notes"])
         if record["network"] != "llama2_7b" or not sizes:
@@ -481,13 +481,13 @@ def _lists(path: Path) -> Iterator[list[str]]:
 
 
 def _number(text: str) -> float:
-    """The number at the head of a cell such as '6,288' or '29994 (29388)'; nan for none."""
+    """The number at the start of a cell such as '6,288' or '29994 (29388)'; nan if there is none."""
     match = re.match(r"[\d,.]+", text.strip())
     return float(match[0].replace(",", "")) if match else math.nan
 
 
 def _whole(text: str) -> int:
-    """The same as a whole number; 1 for none ('n/a')."""
+    """The number at the start of a cell as an integer; 1 if there is none ('n/a')."""
     number = _number(text)
     return 1 if math.isnan(number) else int(number)
 

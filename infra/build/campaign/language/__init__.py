@@ -1,3 +1,3 @@
-"""Language models of known shapes, random weights, on one machine: docs/how-to/measuring.md.
+"""Measures language models of known shapes with random weights on one machine: docs/how-to/measuring.md.
 
-By vLLM's server under closed loops where it is installed, else by plain transformers in batches."""
+Uses vLLM's server under closed loops if vLLM is installed, else plain transformers in batches."""

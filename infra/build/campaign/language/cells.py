@@ -1,8 +1,8 @@
-"""Which cells the campaign has, in which order, and of which shapes.
+"""The campaign's cells: which there are, their order and the shapes of the models.
 
-Shapes stand for a dense model and one of experts, as config.json has them. Weights are random: what a step
-takes depends on shapes and formats, not on values. Of a model of experts, random weights spread tokens evenly
-over them."""
+One shape stands for dense models and one for mixtures of experts, as in their config.json. Weights are
+random: step times depend on shapes and formats, not on values. With random weights, a mixture of experts
+routes tokens evenly."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SHAPES: Mapping[str, Config] = MappingProxyType(
         },
     }
 )
-# A trial run of the campaign itself, on any CPU; no row of it is data.
+# A trial run of the campaign, which works on any CPU; none of its rows is used as data.
 TINY_SHAPES: Mapping[str, Config] = MappingProxyType(
     {
         "tiny-dense": {
@@ -89,13 +89,13 @@ TINY_SHAPES: Mapping[str, Config] = MappingProxyType(
         },
     }
 )
-# A token for each byte, so that any text is a prompt.
+# One token for each byte, so that any text is a valid prompt.
 _BYTES = 256
 
 
 def write_model_folder(config: Config, folder: Path) -> Path:
-    """What a server loads, weights excepted: configuration and a tokenizer with as many tokens as
-    the model. No token ends an answer."""
+    """Write the files that a server loads, except weights: the configuration and a tokenizer with as many
+    tokens as the model. There is no end token, so answers always reach their full length."""
     folder.mkdir(parents=True, exist_ok=True)
     ends = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
     whole = {**config, **ends, "dtype": "bfloat16"}
@@ -107,8 +107,8 @@ def write_model_folder(config: Config, folder: Path) -> Path:
 
 
 def _tokenizer(size: int) -> dict[str, Any]:
-    """The format of Hugging Face's tokenizers, version 1.0: BPE over bytes without a merge; the
-    tokens above 255 are words that no text has."""
+    """A tokenizer.json of Hugging Face, version 1.0: byte-level BPE without merges. Tokens above 255 are
+    made-up words that occur in no text."""
     words = [*_byte_letters(), *(f"<{number}>" for number in range(_BYTES, size))]
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return {
@@ -136,7 +136,7 @@ def _tokenizer(size: int) -> dict[str, Any]:
 
 
 def _byte_letters() -> list[str]:
-    """A printable letter for each byte, as byte-level BPE has them since GPT-2."""
+    """A printable character for each byte, following GPT-2's byte-level BPE."""
     shown = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     hidden = [byte for byte in range(_BYTES) if byte not in shown]
     return [chr(byte) if byte in shown else chr(_BYTES + hidden.index(byte)) for byte in range(_BYTES)]
@@ -146,7 +146,7 @@ VLLM, TRANSFORMERS = "vllm", "transformers"
 
 
 class Server(Struct, frozen=True, kw_only=True):
-    """What is loaded once for many cells. `graphs`: CUDA graphs are used."""
+    """A server configuration, loaded once for many cells. `graphs` says whether CUDA graphs are used."""
 
     engine: str
     model: str
@@ -155,8 +155,8 @@ class Server(Struct, frozen=True, kw_only=True):
 
 
 class Cell(Struct, frozen=True, kw_only=True):
-    """So many requests in flight (of plain transformers: sequences in a batch), each of so many
-    tokens in and out."""
+    """One load: a number of requests in flight (plain transformers: sequences in a batch), and the input and
+    output tokens of each."""
 
     server: Server
     input_tokens: int
@@ -165,7 +165,7 @@ class Cell(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The same for the same cell in every run."""
+        """An identifier that is the same for the same cell in every run."""
         one = self.server
         return "/".join(
             (
@@ -179,7 +179,7 @@ class Cell(Struct, frozen=True, kw_only=True):
         )
 
     def row(self) -> dict[str, Any]:
-        """As the file has it."""
+        """The cell's columns in the campaign's file."""
         return {
             **asdict(self.server),
             "input_tokens": self.input_tokens,
@@ -189,7 +189,7 @@ class Cell(Struct, frozen=True, kw_only=True):
 
 
 class Grid(Struct, frozen=True, kw_only=True):
-    """The campaign's size. `lengths` are (in, out); `cell_seconds` is what a cell takes."""
+    """The campaign's size. `lengths` are (tokens in, tokens out); `cell_seconds` is the time per cell."""
 
     shapes: Mapping[str, Mapping[str, Any]]
     lengths: tuple[tuple[int, int], ...]
@@ -203,22 +203,22 @@ _CONCURRENCY = (1, 4, 16, 64, 256, 2, 8, 32, 128)
 
 
 def full_grid(shapes: Mapping[str, Mapping[str, Any]]) -> Grid:
-    """About 300 rows in 40 minutes on one large GPU."""
+    """The full campaign: about 300 rows in 40 minutes on one large GPU."""
     return Grid(
         shapes=shapes, lengths=_LENGTHS, concurrency=_CONCURRENCY, cell_seconds=6.0, start_seconds=150.0
     )
 
 
 def quick_grid(shapes: Mapping[str, Mapping[str, Any]]) -> Grid:
-    """A trial of the campaign itself."""
+    """A small grid for trying out the campaign."""
     return Grid(
         shapes=shapes, lengths=((32, 8), (64, 8)), concurrency=(1, 2), cell_seconds=1.0, start_seconds=60.0
     )
 
 
 def servers(grid: Grid, engine: str, *, has_fp8: bool, has_cuda: bool) -> list[Server]:
-    """The usual ones first: time may end after any. Plain transformers has no fp8, a CPU neither
-    that nor graphs."""
+    """Servers in the order to measure them, most common first, since time may run out after any. Plain
+    transformers has no fp8; a CPU has neither fp8 nor CUDA graphs."""
     settings = [("bf16", has_cuda)]
     if has_fp8 and engine == VLLM:
         settings.append(("fp8", True))
@@ -232,8 +232,8 @@ def servers(grid: Grid, engine: str, *, has_fp8: bool, has_cuda: bool) -> list[S
 
 
 def cells(server: Server, grid: Grid) -> Iterator[Cell]:
-    """Coarse over everything first, the steps between later: a cell for each length and number of
-    requests that the model's positions hold."""
+    """A cell for each length and number of requests within the model's maximum positions: a coarse grid over
+    everything first, then the values between."""
     longest = grid.shapes[server.model]["max_position_embeddings"]
     for count in grid.concurrency:
         for given, wanted in grid.lengths:
@@ -242,7 +242,7 @@ def cells(server: Server, grid: Grid) -> Iterator[Cell]:
 
 
 def missing(every: Iterator[Cell], done: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
-    """Those without a row; none above a batch that found no memory for the same lengths."""
+    """Cells without a row, except batches larger than one that ran out of memory at the same lengths."""
     full = [row for row in done.values() if row["status"] == "out_of_memory"]
     return [one for one in every if one.key not in done and not _is_beyond(one, full)]
 

@@ -1,4 +1,4 @@
-"""One run of the campaign: the servers in order, each with its cells that the file has not."""
+"""One run of the campaign: each server in order, with those of its cells that have no row in the file yet."""
 
 from __future__ import annotations
 
@@ -48,31 +48,31 @@ from advisor.sweeps.measure.endpoint.records import Lengths, Load, standard_erro
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _WORKER = (sys.executable, "-P", "-m", "advisor.infra.build.campaign.language.worker")
-# Loading and making weights; a cell that takes so much longer than usual hangs.
+# Time for loading the model and making weights; a cell that exceeds its usual time by this much hangs.
 _PATIENCE_SECONDS = 300.0
 
 Report = Callable[[str], None]
 
 
 class Measures(Protocol):
-    """What is loaded, and answers cells."""
+    """A loaded server that can measure cells."""
 
     facts: Row
 
     def row(self, cell: Cell, seconds: float) -> Row:
-        """The cell's figures and status; `MeasuringError` where it cannot go on."""
+        """The cell's figures and status; `MeasuringError` if the server cannot go on."""
 
 
 @contextmanager
 def started(server: Server, grid: Grid, device: str, report: Report) -> Iterator[Measures]:
-    """The server, loaded with random weights; gone on leaving."""
+    """Context manager: start the server with random weights, and stop it on exit."""
     opened = _vllm if server.engine == VLLM else _transformers
     with opened(server, grid, device, report) as measures:
         yield measures
 
 
 class _Endpoint:
-    """vLLM's server, under a closed loop for each cell."""
+    """vLLM's server, measured under a closed loop for each cell."""
 
     def __init__(self, url: str, model: str, facts: Row) -> None:
         self._address = address_of(url)
@@ -80,7 +80,7 @@ class _Endpoint:
         self.facts = facts
 
     def row(self, cell: Cell, seconds: float) -> Row:
-        """Means and standard errors, with all of the load's figures."""
+        """Means and standard errors of a cell, with all figures of the load generator."""
         # Needs the extra `endpoint`, and plain transformers does not.
         from advisor.sweeps.measure.endpoint.session import Wanted, measured
 
@@ -144,7 +144,7 @@ def _vllm(server: Server, grid: Grid, device: str, report: Report) -> Iterator[M
 
 
 class _Batches:
-    """The worker of plain transformers."""
+    """The worker process of plain transformers."""
 
     def __init__(self, receive: Callable[[float], Any], send: Callable[[Any], None]) -> None:
         self._receive = receive
@@ -152,14 +152,14 @@ class _Batches:
         self.facts: Row = {}
 
     def load(self, job: Row) -> None:
-        """Make the weights."""
+        """Build the model with random weights."""
         begun = time.monotonic()
         self._send(job)
         answer = self._receive(_PATIENCE_SECONDS)
         self.facts = {**answer["ready"], "ready_seconds": time.monotonic() - begun}
 
     def row(self, cell: Cell, seconds: float) -> Row:
-        """Means and standard errors, with the raw seconds."""
+        """Means and standard errors of a cell, with the raw seconds."""
         self._send({**cell.row(), "seconds": seconds})
         answer: Row = self._receive(seconds + _PATIENCE_SECONDS)
         if answer["status"] != "ok":
@@ -199,14 +199,14 @@ def _transformers(server: Server, grid: Grid, device: str, report: Report) -> It
 
 SCHEMA = "advisor.language_row/1"
 _VERSIONS = ("torch", "transformers", "vllm", "numpy")
-# A server that fails on so many cells one after the other is left.
+# After this many faults without a row between them, a server's other cells wait for another run.
 _MOST_FAULTS = 2
 _SHOWN = 300
 
 
 class LanguageCampaign(Struct, kw_only=True):
-    """What all cells are measured with. Nothing begins that would not end before `ends_at`, a
-    time.monotonic() moment."""
+    """The settings shared by all cells. Nothing is started that would not end before `ends_at`, a
+    time.monotonic() value."""
 
     grid: Grid
     device: str
@@ -217,14 +217,14 @@ class LanguageCampaign(Struct, kw_only=True):
     environment: Row = field(default_factory=dict)
 
     def run(self, servers: list[Server]) -> bool:
-        """Measure the missing cells of each; whether all are done."""
+        """Measure the missing cells of each server; returns whether all are done."""
         self.environment = _environment()
         done = [self._server_is_done(server) for server in servers]  # each, whatever others do
         return all(done)
 
     def _server_is_done(self, server: Server) -> bool:
-        """A fault costs a cell and a start; after two without a row between them the rest of the
-        server's cells stays for another run."""
+        """Measure one server's missing cells; returns whether all are done. A fault loses a cell and restarts
+        the server; after two faults without a row between them, the remaining cells wait for another run."""
         faults = 0
         while left := self._missing(server):
             if self._seconds_left < self.grid.start_seconds + self.grid.cell_seconds:
@@ -255,7 +255,7 @@ class LanguageCampaign(Struct, kw_only=True):
             self._keep(cell, row, measures.facts, sampler.environment)
 
     def _note_fault(self, cell: Cell | None, server: Server, error: MeasuringError) -> None:
-        """One that came before any cell could be tried costs the first of them."""
+        """Record a fault; one that occurs before any cell was tried is recorded for the first cell."""
         self.report(f"{server.model} {server.precision}: {_reason(error)}")
         if cell is not None and cell.key not in self.rows.done:
             self._keep(cell, {"status": "failed", "reason": _reason(error)}, {}, {})
@@ -284,7 +284,7 @@ class LanguageCampaign(Struct, kw_only=True):
 
 
 def language_records(path: Path) -> Records[Row]:
-    """The rows of a file, by their cell's key."""
+    """Read the rows of a file, by cell key."""
     return Records(path, lambda row: str(row["cell"]), lambda row: {**row, "status": row["status"]})
 
 
@@ -308,12 +308,12 @@ def _line(row: Row) -> str:
     return f"{rate:.4g} tokens/s, TTFT {ttft:.4g} ms, TPOT {tpot:.4g} ms"
 
 
-# fp8 has arithmetic of its own from Ada on.
+# GPUs compute in fp8 natively from Ada on.
 _FP8_CAPABILITY = 8.9
 
 
 def add_options(parser: argparse.ArgumentParser, minutes: Callable[[str], float]) -> None:
-    """Those of this campaign."""
+    """Add this campaign's command-line options."""
     parser.add_argument(
         "--out", type=Path, default=Path("campaign-language.jsonl"), help="a JSONL file that is gone on with"
     )
@@ -324,8 +324,8 @@ def add_options(parser: argparse.ArgumentParser, minutes: Callable[[str], float]
 
 
 def run_language(options: argparse.Namespace, report: Callable[[str], None]) -> bool:
-    """Measure what is missing until the minutes are over; whether all is done. `MeasuringError`
-    where there is no GPU (but for a quick trial)."""
+    """Measure what is missing until the minutes are used up; returns whether all is done. `MeasuringError` if
+    there is no GPU (except for a quick trial)."""
     begun = time.monotonic()
     capability = _capability(options.quick)
     engine = options.engine or (VLLM if engine_version(StartedEngine.VLLM) else TRANSFORMERS)
@@ -349,7 +349,7 @@ def run_language(options: argparse.Namespace, report: Callable[[str], None]) -> 
 
 
 def _capability(is_trial: bool) -> float:
-    """Compute capability of the first GPU; 0 for none, which only a trial takes."""
+    """Compute capability of the first GPU; 0 if there is none, which only a trial accepts."""
     from advisor.errors import MeasuringError
 
     try:

@@ -1,8 +1,8 @@
-"""Steps of plain transformers with random weights, in a process of its own.
+"""Measures plain transformers with random weights, in a separate process.
 
-`python -m advisor.infra.build.campaign.language.worker`: the first line in is the job, each further one a
-cell; a line out for each. Needs torch and transformers. A cell is one batch: the pass over its prompts gives
-the first tokens, and each step after it is timed by itself."""
+`python -m advisor.infra.build.campaign.language.worker`: the first input line is the job, each further line a
+cell, and each is answered by one line. Needs torch and transformers. A cell is one batch: the pass over its
+prompts gives the first tokens, and each later step is timed separately."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 
 _LEAST_STEPS = 8
 _LEAST_PASSES = 2
-# Of a cell's seconds, those for its prompts.
+# Share of a cell's seconds that is spent on its prompts.
 _PROMPT_SHARE = 0.3
 
 
 class Bench:
-    """A model on a device, and what its passes take. `job` has config, device and graphs."""
+    """A model on a device, and the timing of its passes. `job` has config, device and graphs."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         import torch
@@ -38,7 +38,7 @@ class Bench:
         self._config = config
 
     def facts(self) -> dict[str, Any]:
-        """What ran."""
+        """The device and software versions that were used."""
         import transformers
 
         device = self._torch.cuda.get_device_name(0) if self._is_cuda else ""
@@ -49,7 +49,7 @@ class Bench:
         }
 
     def measured(self, cell: dict[str, Any]) -> dict[str, Any]:
-        """Raw seconds of passes over the prompts and of steps after them."""
+        """Raw seconds of the passes over the prompts and of the steps after them."""
         from transformers import StaticCache
 
         torch, batch = self._torch, cell["concurrency"]
@@ -76,7 +76,7 @@ class Bench:
         return {"status": "ok", "prompt_seconds": passes, "step_seconds": steps}
 
     def _step(self, token: Any, cache: Any) -> Callable[[], None]:
-        """One token more of every sequence; captured once, where graphs are used."""
+        """A function that makes one more token per sequence, as a CUDA graph if graphs are used."""
 
         def step() -> None:
             self._pass(token, cache)
@@ -96,7 +96,7 @@ class Bench:
         self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
 
     def _timed(self, work: Callable[[], None], least: int, most: int, seconds: float) -> list[float]:
-        """Seconds of each call, until the time is over."""
+        """Seconds of each call: at least `least` and at most `most` calls, until `seconds` are over."""
         taken: list[float] = []
         while len(taken) < most and (len(taken) < least or sum(taken) < seconds):
             self._wait()
@@ -111,7 +111,7 @@ class Bench:
             self._torch.cuda.synchronize()
 
     def answered(self, cell: dict[str, Any]) -> dict[str, Any]:
-        """The measurement, or that memory did not suffice."""
+        """The cell's measurement, or a record that it ran out of memory."""
         try:
             return self.measured(cell)
         except (self._torch.OutOfMemoryError, MemoryError) as error:

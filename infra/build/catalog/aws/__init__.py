@@ -9,7 +9,7 @@ from advisor.infra.build.catalog.wide import CloudPart
 
 
 def build() -> CloudPart:
-    """Everything of AWS."""
+    """Build AWS's part."""
     listed = listed_prices()
     offered = offered_regions(listed.cells)
     types, origins = build_types(offered)

@@ -1,15 +1,15 @@
-"""On-demand and spot prices that no list has; on demand, from what its kin cost in that region.
+"""Estimates on-demand and spot prices that no list has; on-demand prices from similar families in the region.
 
-A region's price over that of us-east-1 hardly differs between the sizes of a family, and little between newer
-families of one line (c7gd, c8gd: class, maker of the processor, what is in the name beside). In ap-south-1
-Graviton and AMD cost 30 to 40 % less than Intel: the maker matters. Bare metal costs what the type with as
-many vCPUs costs. Accelerated types are no kin of older ones: each card has its own ratios. How wrong each of
-these is, is measured where there is a list, with the type or family left out.
+The ratio of a region's price to that of us-east-1 hardly differs between sizes of a family, and little
+between newer families of one line (c7gd, c8gd: same class, CPU maker and suffix). The maker matters: in
+ap-south-1 Graviton and AMD cost 30 to 40 % less than Intel. Bare metal costs as much as the type with the
+same number of vCPUs. Accelerated types do not follow older ones: each GPU has different ratios. The error of
+each method is measured on listed prices, with the type or family left out.
 
-Spot prices are as observed (September 2024), else from the saving that the Spot Instance Advisor tells (June
-2025). Over the types that both know the price is `exp(a) x (1 - saving)^b` of the list price, fitted by
-group: where the saving is taken as it is, half of the estimates are 11 % too high, and two to three times for
-small savings."""
+Spot prices are observed ones (September 2024), or follow from the saving that the Spot Instance Advisor
+states (June 2025): `exp(a) x (1 - saving)^b` of the list price, fitted by group on types that have both.
+Taking the saving literally makes half of the estimates at least 11 % too high, and for small savings two to
+three times too high."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from advisor.infra.build.catalog.aws.lists import BARE_METAL, Dollars, family, g
 from advisor.infra.build.catalog.tables import read_source
 
 HOME = "us-east-1"
-# From here on AWS prices families of a class alike; older ones keep ratios of their own time.
+# From this generation on, AWS prices families of a class alike; older families have different ratios.
 NEWER = 7
-# Bare metal asked for alone costs at most this over the type with as many vCPUs; more is another
-# machine (m8gb.metal-24xl).
+# Bare metal on a dedicated host costs at most this many times the type with as many vCPUs; beyond that it is
+# a different machine (m8gb.metal-24xl).
 _DEDICATED = 1.2
 
-# What a price can be estimated from, best first.
+# Methods of estimating a price, best first.
 WAYS = SAME_SIZE, SAME_FAMILY, SAME_LINE, SAME_CLASS, OLDER = (
     *("metal", "family", "line", "class", "older"),
 )
 
 
 class Estimate(NamedTuple):
-    """A price, which of `WAYS` led to it, and the type whose listed price it is, if any."""
+    """An estimated price, which of `WAYS` it comes from, and the type whose listed price it is, if any."""
 
     usd: float
     way: str
@@ -44,7 +44,7 @@ class Estimate(NamedTuple):
 
 
 class Estimates:
-    """Estimates from what is `listed`; `types`: rows of the source by name."""
+    """Estimates from the prices in `listed`; `types` are source rows by name."""
 
     def __init__(self, listed: Dollars, types: Mapping[str, Mapping[str, str]]) -> None:
         self._listed = listed
@@ -64,7 +64,7 @@ class Estimates:
         }
 
     def estimate(self, name: str, region: str) -> Estimate | None:
-        """What a type costs in a region that lists no price of it; None: nothing is alike."""
+        """The price of a type in a region that lists none; None if no similar type is listed."""
         if BARE_METAL in name:
             return self._of_metal(name, region)
         home = self._listed.get(name, {}).get(HOME)
@@ -79,7 +79,7 @@ class Estimates:
         return None
 
     def unlike(self, dedicated: Mapping[str, float]) -> set[str]:
-        """Bare-metal types that are other machines than their twins; what they cost alone."""
+        """Bare-metal types whose `dedicated` price shows a different machine from the virtual twin's."""
         return {
             name
             for name, usd in dedicated.items()
@@ -88,8 +88,8 @@ class Estimates:
         }
 
     def left_out(self) -> Iterator[tuple[str, float]]:
-        """Way, and the listed price over the estimate made without it: each bare-metal type, each
-        size of a family, each newer family by every way that there is."""
+        """Pairs of a method and (listed price / estimate made without it): for each bare-metal type, each
+        size of a family, and each newer family by every applicable method."""
         for name, cells in self._listed.items():
             twin = self._listed.get(self._twin(name) or "", {})
             if BARE_METAL in name:
@@ -103,7 +103,7 @@ class Estimates:
                 yield from ((way, ratio / statistics.median(of)) for way, of in kin if of)
 
     def _of_metal(self, name: str, region: str) -> Estimate | None:
-        """What the type with as many vCPUs is listed or estimated at."""
+        """The price, listed or estimated, of the type with as many vCPUs."""
         twin = self._twin(name)
         if twin is None:
             return None
@@ -114,8 +114,8 @@ class Estimates:
         return self._twins.get((family(name), self._vcpus.get(name, "")))
 
     def _kin(self, name: str, region: str) -> Iterable[tuple[str, list[float]]]:
-        """The region's ratios of other families: of newer ones of the same line, of newer ones of
-        the class, of the last generation before them."""
+        """The region's price ratios of other families: newer ones of the same line, newer ones of the same
+        class, and the last generation before them."""
         own = self._kinds.get(name)
         if own is None:
             return
@@ -134,13 +134,13 @@ class Estimates:
 
 
 def _over_the_others(sizes: Mapping[str, float]) -> Iterator[float]:
-    """Each ratio over the median of all but it."""
+    """Each ratio divided by the median of the others."""
     for name, ratio in sizes.items():
         yield ratio / statistics.median(other for size, other in sizes.items() if size != name)
 
 
 def interval(ratios: Iterable[float]) -> tuple[float, float]:
-    """The factors between which 90 % of them lie, 1 within; rounded outwards."""
+    """An interval of factors that holds 90 % of the ratios and also 1, rounded outwards."""
     low, *_, high = statistics.quantiles(ratios, n=20)
     return min(1.0, int(low * 1000) / 1000), max(1.0, -int(-high * 1000 // 1) / 1000)
 
@@ -150,14 +150,14 @@ _USUAL_CLASSES = ("c", "m", "r", "t")
 
 
 class Advice(NamedTuple):
-    """Share of the on-demand price that is left, and the index of the interruption band."""
+    """The advised share of the on-demand price, and the index of the interruption band."""
 
     share: float
     band: int
 
 
 class Seen(NamedTuple):
-    """A price that was observed: the type, that price over the on-demand one, and the advice."""
+    """An observed spot price as a share of the on-demand price, with the type and the advice."""
 
     name: str
     share: float
@@ -171,12 +171,12 @@ class Line(NamedTuple):
     slope: float
 
     def share(self, advised: float) -> float:
-        """The share to expect."""
+        """The expected share of the on-demand price."""
         return math.exp(self.start + self.slope * math.log(advised))
 
 
 def advice() -> dict[str, dict[str, Advice]]:
-    """Type -> region -> advice; a saving of nothing, or of everything, is none."""
+    """Type -> region -> advice; savings of 0 % or 100 % are ignored."""
     return {
         row["instance_type"]: dict(_advised(row))
         for row in read_source("catalog/aws_spot_advisor_2025-06-28.csv.gz")
@@ -184,14 +184,14 @@ def advice() -> dict[str, dict[str, Advice]]:
 
 
 def group(name: str, has_gpu: bool) -> str:
-    """Types whose spot prices behave alike."""
+    """The group of types with similar spot prices that a type belongs to."""
     if has_gpu:
         return GPU
     return USUAL if letters(family(name)) in _USUAL_CLASSES else OTHER
 
 
 class SpotRules:
-    """Lines by group, and how wrong they are."""
+    """Fitted lines by group, and their errors."""
 
     def __init__(self, seen: Iterable[Seen], groups: Mapping[str, str]) -> None:
         self._seen: dict[str, list[Seen]] = defaultdict(list)
@@ -201,15 +201,15 @@ class SpotRules:
         self._intervals: dict[str, tuple[float, float]] = {}
 
     def share(self, group: str, advised: float) -> float:
-        """The expected share of the on-demand price, at most all of it."""
+        """The expected share of the on-demand price, at most 1."""
         return min(1.0, self._lines[group].share(advised))
 
     def observed_over_estimate(self, group: str) -> list[float]:
-        """Observed over estimated prices, each family by a line fitted without it."""
+        """Ratios of observed to estimated prices; each family is estimated by a line fitted without it."""
         return list(self._left_out(self._seen[group]))
 
     def interval(self, group: str) -> tuple[float, float]:
-        """The factors between which 90 % of the observed prices lie."""
+        """An interval of factors that holds 90 % of the observed prices."""
         if group not in self._intervals:
             self._intervals[group] = interval(self.observed_over_estimate(group))
         return self._intervals[group]
@@ -223,7 +223,7 @@ class SpotRules:
 
 
 def observations(observed: Dollars, on_demand: Dollars) -> list[Seen]:
-    """Observed prices with their advice, where the on-demand price of then is that of today."""
+    """Observed prices with their advice, for types whose on-demand price has not changed since."""
     advised = advice()
     return [
         Seen(name, usd / on_demand[name][region], advised[name][region])
@@ -241,7 +241,7 @@ def _advised(row: Mapping[str, str]) -> Iterator[tuple[str, Advice]]:
 
 
 def _fitted(seen: Iterable[Seen]) -> Line:
-    """Least squares in logarithms, moved to the median: half are dearer, half cheaper."""
+    """Least squares in logarithms, shifted so that half of the prices lie above and half below."""
     pairs = [(math.log(one.advice.share), math.log(one.share)) for one in seen]
     slope = statistics.linear_regression(*zip(*pairs, strict=True)).slope
     return Line(statistics.median(y - slope * x for x, y in pairs), slope)

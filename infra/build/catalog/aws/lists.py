@@ -1,4 +1,4 @@
-"""AWS's published prices (for each offer, that of the newest list), and the families of its types."""
+"""AWS's published prices (the newest listed one of each offer), and how its type names are parsed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BARE_METAL = ".metal"
 
 
 class Kind(NamedTuple):
-    """Class letters, maker of the processor, and what the family has beside: 'd', 'n', '-flex'."""
+    """Class letters, CPU maker, and the family's other suffix: 'd', 'n', '-flex'."""
 
     letters: str
     maker: str
@@ -31,19 +31,19 @@ def family(instance_type: str) -> str:
 
 
 def generation(family: str) -> int:
-    """'c8gd' -> 8; 0 where the name has none ('u-6tb1')."""
+    """'c8gd' -> 8; 0 if the name has no generation ('u-6tb1')."""
     found = _FAMILY.fullmatch(family)
     return int(found[2]) if found else 0
 
 
 def letters(family: str) -> str:
-    """'c8gd' -> 'c'; the whole where it has no generation."""
+    """'c8gd' -> 'c'; the whole name if it has no generation."""
     found = _FAMILY.fullmatch(family)
     return found[1] if found else family
 
 
 def kinds(makers: Mapping[str, str]) -> dict[str, Kind]:
-    """The kind of every family; `makers`: type -> maker of its processor."""
+    """The kind of every family; `makers` maps a type to its CPU maker."""
     found = {}
     for name, maker in makers.items():
         match = _FAMILY.fullmatch(family(name))
@@ -56,7 +56,7 @@ def kinds(makers: Mapping[str, str]) -> dict[str, Kind]:
 Dollars = Mapping[str, Mapping[str, float]]
 Cells = dict[str, dict[str, Cell]]
 
-# Lists round; what differs by more has changed since.
+# Larger relative differences between lists are price changes, not rounding.
 _CHANGED = 0.002
 
 
@@ -68,30 +68,30 @@ class PriceList(Struct, frozen=True):
 
 
 class Newest(Struct, frozen=True):
-    """The newest published price of each offer; `changed` are the families whose prices an older
-    list has otherwise: where only that one knows them, they are unknown."""
+    """The newest published price of each offer. `changed` are the families whose prices differ in an older
+    list; a price of such a family that only the older list has counts as unknown."""
 
     cells: Cells
     changed: frozenset[str]
 
 
 def on_demand_lists() -> tuple[PriceList, ...]:
-    """Newest first. The newest asks for dedicated machines where it prices bare metal, which costs
-    6 to 10 % more: those prices are left out."""
+    """The lists, newest first. The newest one prices bare metal as dedicated machines, which cost 6 to 10 %
+    more, so its bare-metal prices are left out."""
     newest, *older = (_read(path, basis) for path, basis in sources.ON_DEMAND.items())
     shared = {name: cells for name, cells in newest.prices.items() if BARE_METAL not in name}
     return PriceList(shared, newest.basis), *older
 
 
 def commitment_lists(market: str, changed: Collection[str]) -> tuple[PriceList, ...]:
-    """Nothing paid in advance; newest first. A commitment belongs to the on-demand price of its
-    day: those of families that have `changed` since the oldest list are left out of it."""
+    """Lists of commitments without upfront payment, newest first. A commitment depends on the on-demand price
+    of its day, so the oldest list leaves out families that have `changed` since."""
     lists = (_read(path, basis) for path, basis in sources.COMMITMENTS[market].items())
     return tuple(_without(changed, one) if one.basis == sources.OLDEST_COMMITMENTS else one for one in lists)
 
 
 def newest_prices(lists: Iterable[PriceList]) -> Newest:
-    """`lists` newest first."""
+    """The newest price of each offer; `lists` must be ordered newest first."""
     cells: Cells = {}
     gone: set[str] = set()
     for one in lists:
@@ -109,7 +109,7 @@ def dollars(cells: Mapping[str, Mapping[str, Cell]]) -> Dollars:
 
 
 def dedicated_prices() -> dict[str, float]:
-    """Bare-metal types -> what the newest list asks for them in us-east-1, machine to oneself."""
+    """Prices in us-east-1 of bare-metal types as dedicated machines, from the newest list."""
     path, basis = next(iter(sources.ON_DEMAND.items()))
     return {
         name: float(usd)

@@ -1,4 +1,4 @@
-"""AWS's prices on every market: as listed or observed, else estimated."""
+"""AWS's prices on every market: listed or observed, otherwise estimated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Offered = Mapping[str, Iterable[str]]
 
 
 class Prices(NamedTuple):
-    """Everything that AWS asks, the bases it stands on, and priced names without facts."""
+    """All AWS prices, the bases they refer to, and priced type names without facts."""
 
     rows: list[PriceRow]
     bases: list[Basis]
@@ -35,8 +35,8 @@ class Prices(NamedTuple):
 
 
 def build_prices(types: Types, offered: Offered, listed: Newest) -> Prices:
-    """`types`: source rows by name; `offered`: every known type with its regions, none for a
-    retired one; `listed`: the on-demand lists."""
+    """Build all prices. `types` are source rows by name; `offered` maps every known type to its regions (none
+    if retired); `listed` are on-demand list prices."""
     kept = offered_prices(listed.cells, offered)
     on_demand, ways = _with_estimates(kept, Estimates(dollars(kept), types), offered)
     observed = observed_spot(on_demand, listed.changed)
@@ -51,7 +51,7 @@ def build_prices(types: Types, offered: Offered, listed: Newest) -> Prices:
 
 
 def spot_rules(types: Types, listed: Cells, observed: Cells) -> estimates.SpotRules:
-    """What observed prices say about the advisor's, for types whose on-demand price is listed."""
+    """Rules for spot prices, fitted on observed prices of types whose on-demand price is listed."""
     seen = estimates.observations(dollars(observed), dollars(listed))
     groups = {one.name: estimates.group(one.name, bool(types[one.name]["gpu_name"])) for one in seen}
     return estimates.SpotRules(seen, groups)
@@ -63,7 +63,7 @@ def listed_prices() -> Newest:
 
 
 def offered_prices(listed: Cells, offered: Offered) -> Cells:
-    """Prices of what is offered; of a retired type all, so that it can be rejected by name."""
+    """Prices of offers; for a retired type all its prices, so that it can be rejected by name."""
     return {
         name: {at: cell for at, cell in cells.items() if at in offered[name] or not offered[name]}
         for name, cells in listed.items()
@@ -72,7 +72,7 @@ def offered_prices(listed: Cells, offered: Offered) -> Cells:
 
 
 def _with_estimates(listed: Cells, kin: Estimates, offered: Offered) -> tuple[Cells, list[Basis]]:
-    """The listed prices with estimates beside them, and the bases of the estimates."""
+    """The listed prices and the missing ones estimated, with the bases of the estimates."""
     wrong: dict[str, list[float]] = {}
     for way, ratio in kin.left_out():
         wrong.setdefault(way, []).append(ratio)
@@ -97,14 +97,14 @@ def _with_estimates(listed: Cells, kin: Estimates, offered: Offered) -> tuple[Ce
 
 
 def _as_listed(basis: Basis, twin: Cell) -> Basis:
-    """The basis of an estimate that is another type's listed price: as old as that list."""
+    """The basis of an estimate that is another type's listed price; it has the date of that list."""
     day = twin.basis.removeprefix("list-")
     return replace(basis, id=f"{basis.id}-{day}", source=sources.SAME_AS_LISTED[twin.basis].id)
 
 
 def observed_spot(on_demand: Cells, changed: Iterable[str]) -> Cells:
-    """Observed spot prices of what is offered, below the on-demand price; not of families whose
-    on-demand price has changed since."""
+    """Observed spot prices of current offers, if below the on-demand price. Families whose on-demand price
+    has changed since are left out."""
     read = wide_prices(read_source("catalog/aws_spot_2024-09-28.csv.gz"), ("instance_type",))
     changed = frozenset(changed)
     return {

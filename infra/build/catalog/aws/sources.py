@@ -1,4 +1,4 @@
-"""What is known of AWS, and from where."""
+"""The sources of all AWS data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _AWS_DOCS = "awsdocs/amazon-ec2-user-guide@d2899614"
 _EC2_SHOP = "yeo/ec2.shop@74c9fd8a"
 _AWS_GPU = "tsaol/aws-gpu@77fcd9fe"
 _NO_LICENCE = "none (published prices)"
-# The moto commit with the types of today; those before it still knew what EC2 has retired since.
+# The moto commit with today's types; earlier commits still had types that EC2 has retired since.
 CURRENT_TYPES = "34d6cad5abbb"
 
 OFFERINGS = Source(
@@ -118,7 +118,7 @@ ON_DEMAND = {
     "aws_on_demand_accelerators_2026-01-21": _list(ACCELERATORS_2026_01),
     "aws_on_demand_2025-04-04": _list(LIST_2025_04),
 }
-# Estimates that are the price of another type in one of these lists, by the list's basis.
+# Sources of estimates that are another type's price in one of these lists, by the list's basis.
 SAME_AS_LISTED = {
     basis.id: Source(
         f"aws-estimated-{listed.as_of}",
@@ -148,7 +148,7 @@ SOURCES = (
     *(COMMITMENTS_2025_04, COMMITMENTS_2026_01, SPOT_OBSERVED, SPOT_ESTIMATED),
     *(DISK_PRICES, DISK_RULES, STORE_IOPS, *SAME_AS_LISTED.values()),
 )
-# How often the Spot Instance Advisor saw instances taken back; by the index it gives.
+# Shares of interrupted instances in the Spot Instance Advisor, by its index.
 INTERRUPTIONS = tuple(
     f"{share} interrupted within a month"
     for share in ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")

@@ -37,8 +37,8 @@ def read_types() -> list[dict[str, str]]:
 
 
 def build_types(offered: Mapping[str, Sequence[str]]) -> tuple[list[OutputTable], list[Source]]:
-    """The type table, the region sets it refers to, and the origins of its rows; `offered`: types
-    with their regions, none for a retired one."""
+    """The type table, the region sets it refers to, and the sources of its rows. `offered` maps types to
+    their regions (none if retired)."""
     current = {name: regions for name, regions in offered.items() if regions}
     sets, set_of = region_sets(REGION_SETS_FILE, current)
     accelerators = {row["family"]: row["accelerator"] for row in read_source("catalog/aws_accelerators.csv")}
@@ -51,7 +51,7 @@ def build_types(offered: Mapping[str, Sequence[str]]) -> tuple[list[OutputTable]
 
 
 def _local_reads(types: Sequence[Mapping[str, str]]) -> OutputTable:
-    """How fast types read their local disks, from a text under CC BY-SA 4.0."""
+    """Read rates of local disks by type, from a text under CC BY-SA 4.0."""
     known = {row["instance_type"] for row in types}
     told = read_source("sparecores/aws_instance_store_iops.csv")
     rows = [(row["instance_type"], row["random_read_iops_4k"]) for row in told]
@@ -59,7 +59,7 @@ def _local_reads(types: Sequence[Mapping[str, str]]) -> OutputTable:
 
 
 def _networks() -> OutputTable:
-    """What types with GPUs reach each other with for as long as one wants."""
+    """Sustained network rates between instances, for types with GPUs."""
     rows = [
         (row["instance_type"], number(str(_sustained(row))), row["cards"], moto(row["source_commit"], "").id)
         for row in read_source("catalog/aws_networks.csv")
@@ -68,8 +68,8 @@ def _networks() -> OutputTable:
 
 
 def _sustained(row: Mapping[str, str]) -> float:
-    """Gbit/s: the sum over all cards, or what EC2 says in words where that is less: cards of
-    g6e.48xlarge add up to 1600, and it is sold with "400 Gigabit"."""
+    """Gbit/s: the sum over all network cards, or the rate in EC2's text if that is less. The cards of
+    g6e.48xlarge add up to 1600, but it is sold with "400 Gigabit"."""
     cards = float(row["baseline_gbit_per_second"])
     told = re.fullmatch(r"(?:(\d+)x )?(\d+) Gigabit", row["performance"])
     return min(cards, int(told[1] or 1) * float(told[2])) if told else cards
@@ -98,7 +98,7 @@ def _type_row(
         "instance_store_disks": row["instance_store_disks"],
         "instance_store_nvme": "1" if row["instance_store_nvme"] == "required" else "0",
         "burstable": flag(row["burstable"]),
-        # Offered somewhere today: AWS's own "current generation" flag only means "recommended".
+        # Offered somewhere today. AWS's "current generation" flag is not used: it only means "recommended".
         "current": "1" if row["in_latest_snapshot"] == "True" and region_set else "0",
         "region_set": region_set,
         "source": f"moto-{row['source_commit']}",
@@ -107,7 +107,7 @@ def _type_row(
 
 
 def _gpu_facts(row: Mapping[str, str], sheets: Mapping[tuple[str, str, int], str]) -> dict[str, str]:
-    """EC2 counts 0 GPUs where it sells a fraction of one; here that is one GPU, and the share."""
+    """GPU columns. For a fraction of a GPU, EC2 counts 0 GPUs; here it is one GPU and its share."""
     if not row["gpu_name"]:
         names = ("gpu_vendor", "gpu_name", "gpu_fraction", "gpu_memory_mib")
         return dict.fromkeys(names, "") | {"gpu_count": "0"}
@@ -125,8 +125,8 @@ def _gpu_facts(row: Mapping[str, str], sheets: Mapping[tuple[str, str, int], str
 
 
 def offered_regions(listed: Cells) -> dict[str, tuple[str, ...]]:
-    """Every known type with the regions that offer it; none for a retired one. In a region that the
-    offerings leave out altogether, what is listed is offered."""
+    """Every known type with the regions that offer it (none if retired). In a region that the offerings lack
+    entirely, every listed type counts as offered."""
     rows = read_source("catalog/aws_offerings_2026-08-01.csv.gz")
     offered = {row["instance_type"]: row["regions"].split("|") for row in rows}
     covered = {region for regions in offered.values() for region in regions}
@@ -141,7 +141,7 @@ def offered_regions(listed: Cells) -> dict[str, tuple[str, ...]]:
 
 
 _MIB_IN_GIB = 1024
-# Where the tiers of IOPS begin, and the columns that price them.
+# Lower limits of the IOPS tiers, and the columns with their prices.
 _TIERS = {
     0: "usd_per_iops_month_tier1",
     32000: "usd_per_iops_month_above_32000",
@@ -150,7 +150,7 @@ _TIERS = {
 
 
 def build_disks() -> list[OutputTable]:
-    """The rules of EBS's volume types, and what they cost by region."""
+    """Rules and regional prices of EBS's volume types."""
     rules = read_source("sparecores/ebs_volume_rules.csv")
     types = frozenset(rule["type"] for rule in rules)
     rows = read_source("catalog/aws_ebs_prices.csv")
@@ -159,7 +159,7 @@ def build_disks() -> list[OutputTable]:
 
 
 def _price_row(row: Mapping[str, str]) -> tuple[str, ...]:
-    """Throughput is listed by the GiB/s; '0:0.065|32000:0.0455' are IOPS with their tiers."""
+    """Price columns; throughput is listed per GiB/s; '0:0.065|32000:0.0455' are IOPS prices by tier."""
     tiers = [f"{start}:{number(row[column])}" for start, column in _TIERS.items() if row[column]]
     per_gib_s = float(row["usd_per_gibps_month"] or 0)
     return (

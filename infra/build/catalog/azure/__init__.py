@@ -9,7 +9,7 @@ from advisor.infra.build.catalog.wide import CloudPart
 
 
 def build() -> CloudPart:
-    """Everything of Azure."""
+    """Build Azure's part."""
     priced = prices.build_prices()
     named = dict.fromkeys(row.instance_type for row in priced)
     told = sizes.told_gpu_sizes()

@@ -1,6 +1,6 @@
-"""Azure's managed disks: rules, sizes that are sold, prices of five regions, estimates of others.
+"""Azure's managed disks: rules, sizes, list prices in five regions, and estimates for all others.
 
-Azure counts MB/s of 10**6 bytes, and an hour is a 730th of a month."""
+Azure counts MB/s of 10**6 bytes, and 730 hours in a month."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ HOURS_PER_MONTH = 730
 _MB_IN_MIB = 1e6 / 2**20
 # The region whose disk prices the others are estimated from.
 BASE = "westeurope"
-# Estimated and listed prices of four regions and five types differ by 0.91 to 1.12; wider, since
-# no region outside Europe is among them.
+# Estimates are 0.91 to 1.12 times the listed prices in four regions for five types. The bounds are wider,
+# since all of these regions are in Europe.
 ESTIMATE_LOW, ESTIMATE_HIGH = 0.8, 1.3
-# Old types follow how dear a region is by half, new ones wholly (in logarithms).
+# In logarithms, prices of old types follow half of a region's price level, prices of new types all of it.
 _FOLLOWS = {"premium-ssd-v2": 1.0, "ultra": 1.0}
 _FOLLOWS_OTHERWISE = 0.5
 _UNITS = ("gib-hour", "iops-hour", "mbps-hour")
 _SIZE_HEADER = ("type", "gib", "iops", "mib_s", "burst_iops", "burst_mib_s")
-# Dollars a month of a GiB, an IOPS, a MiB/s, and of each size that is sold.
+# Dollars per month for a GiB, an IOPS, a MiB/s, and each available size.
 _Parts = tuple[float, float, float, tuple[tuple[float, float], ...]]
 
 
 def build_disks(sizes: Iterable[str], prices: Iterable[PriceRow]) -> list[OutputTable]:
-    """Rules, sizes and prices of the disks, and which of them not every size takes."""
+    """Rules, sizes and prices of the disks, and which disks some instance sizes cannot use."""
     listed = listed_prices()
     rows = [_row(key, parts, "list", 1, 1, DISK_PRICES.id) for key, parts in listed.items()]
     rows += [
@@ -58,7 +58,7 @@ def build_disks(sizes: Iterable[str], prices: Iterable[PriceRow]) -> list[Output
 
 
 def listed_prices() -> dict[tuple[str, str], _Parts]:
-    """What a type costs in a region, as listed."""
+    """Listed prices by region and disk type."""
     gib = {row["size"]: float(row["gib"]) for row in read_source("catalog/azure_disk_sizes.csv")}
     parts: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     sizes: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
@@ -76,7 +76,7 @@ def listed_prices() -> dict[tuple[str, str], _Parts]:
 
 
 def region_ratios(prices: Iterable[PriceRow]) -> dict[str, float]:
-    """Region -> median price of a size there over that in `BASE`."""
+    """Region -> median over instance sizes of the price there divided by the price in `BASE`."""
     found = defaultdict(list)
     for row in prices:
         if row.market == "on-demand" and BASE in row.cells:
@@ -88,7 +88,7 @@ def region_ratios(prices: Iterable[PriceRow]) -> dict[str, float]:
 def estimated_prices(
     listed: Mapping[tuple[str, str], _Parts], ratios: Mapping[str, float]
 ) -> dict[tuple[str, str], _Parts]:
-    """What every type costs in every region with prices, estimated from `BASE` alone."""
+    """Estimated prices of every disk type in every priced region, from the prices in `BASE` alone."""
     return {
         (region, kind): _scaled(parts, ratio ** _FOLLOWS.get(kind, _FOLLOWS_OTHERWISE))
         for region, ratio in ratios.items()
@@ -121,7 +121,7 @@ def _rules() -> list[dict[str, str]]:
 
 
 def _in_mib(row: Mapping[str, str]) -> dict[str, str]:
-    """Rates in MiB/s; what is ordered by the whole MiB/s is rounded down, never up."""
+    """Rates in MiB/s; a rate that is ordered in whole MiB/s is rounded down."""
     found = {
         f"mib_s_{name}": number(str(float(row[f"mb_s_{name}"] or 0) * _MB_IN_MIB))
         for name in ("base", "per_gib", "cap")

@@ -85,10 +85,10 @@ BASES = (LIST, GPU_LIST, OBSERVED)
 
 
 Prices = Mapping[str, Mapping[str, str]]
-# Prices this near to each other are the same one, rounded otherwise.
+# Prices this close (relative) count as equal except for rounding.
 _SAME = 0.002
-# The list has slips: F2ams_v6 to F64ams_v6 cost a tenth in newzealandnorth of what they do anywhere
-# else. A price this many times off is not taken.
+# The list has errors: F2ams_v6 to F64ams_v6 cost a tenth in newzealandnorth of their price elsewhere. A price
+# that is off by more than this factor is dropped.
 _SLIP = 2.0
 
 
@@ -108,8 +108,8 @@ def build_prices() -> list[PriceRow]:
 
 
 def slips_of(prices: Prices) -> set[tuple[str, str]]:
-    """Pairs of a size and a region whose price is less than half, or more than twice, what the size
-    costs in the middle of all regions times how dear the region is."""
+    """Pairs (size, region) whose price differs by more than a factor of two from the size's median over all
+    regions times the region's price level."""
     middle = {
         size: statistics.median(float(usd) for usd in cells.values() if usd)
         for size, cells in prices.items()
@@ -140,8 +140,8 @@ def _of_market(prices: Prices, market: str) -> dict[str, Mapping[str, str]]:
 
 
 def _cells(older: Mapping[str, str], newer: Mapping[str, str]) -> dict[str, Cell]:
-    """The newer list, but for sizes of which it has the price with Windows: there it is dearer than
-    the older one, which is Linux alone."""
+    """Prices from the newer list, or from the older one for sizes whose newer price includes Windows: such
+    prices are higher than in the older list, which has Linux only."""
     both = [(float(older[r]), float(newer[r])) for r in older if older[r] and newer.get(r)]
     if any(abs(new / old - 1) > _SAME for old, new in both):
         newer = {}

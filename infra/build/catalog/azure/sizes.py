@@ -1,8 +1,8 @@
-"""Facts of Azure's sizes: GPU sizes from two sources that agree, all others by their names.
+"""Facts of Azure's sizes: GPU sizes from two sources that agree, all other sizes from their names.
 
-Standard_E16-4ads_v5: family E, 16 vCPUs of which 4 are there, features (a: AMD, d: temporary disk, s: premium
-storage), version. `azure_series.csv` says what a series (Ea_v5) has: the features that change no fact are
-left out of its name. What no file tells stays empty, and such a size unranked."""
+Standard_E16-4ads_v5: family E, 16 vCPUs of which 4 are active, features (a: AMD, d: temporary disk, s:
+premium storage), version. `azure_series.csv` has the facts of a series (Ea_v5, without features that change
+no fact). What no file states stays empty, and such a size is not ranked."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _CARD = re.compile(r"_([A-Z]{1,6}\d{1,4}[A-Z]*)(?:_v\d+)?$")
 _VERSION = re.compile(r"_v\d+$")
 # Temporary disk, premium storage, isolated, block storage, RDMA: none changes vCPUs, RAM or CPU.
 _NO_FACT = str.maketrans("", "", "dsibr")
-# Old series whose number counts no vCPUs.
+# Old series in which the number is not the vCPU count.
 _NUMBERED = ("D", "DS", "G", "GS")
 _AMD = ("MI300X", "V620", "V710", "MI25")
-# One A10 by the interface. By its name, price and RAM the one has two, the other half of one.
+# Listed with one A10; name, price and RAM imply two for the first, half of one for the second.
 _DOUBTED = ("Standard_NC32ads_A10_v4", "Standard_NC8ads_A10_v4")
 _FPGA = "Alveo U250"
-# Of the GPU sizes with published limits no one has less a vCPU, but for the largest (ND).
+# No GPU size with published limits has less than this per vCPU, except the largest (ND).
 ASSUMED_IOPS_PER_VCPU = 6400 / 6
 ASSUMED_MB_S_PER_VCPU = 100 / 6
 MOST_ASSUMED_IOPS, MOST_ASSUMED_MB_S = 80000.0, 1200.0
@@ -37,8 +37,8 @@ Limits = tuple[float, float]
 
 
 class SizeName(NamedTuple):
-    """What the name of a size tells. `whole` counts the vCPUs of the host's share, `vcpus` those
-    that are there."""
+    """The parts of a size's name. `whole` is the vCPU count that RAM and limits follow, `vcpus` the active
+    ones."""
 
     series: str
     whole: int
@@ -47,7 +47,7 @@ class SizeName(NamedTuple):
 
 
 def parsed(size: str) -> SizeName | None:
-    """The parts of a name; None for one that is not written so."""
+    """The parts of a name; None if it does not follow the pattern."""
     match = _NAME.match(size)
     if match is None:
         return None
@@ -63,7 +63,7 @@ def parsed(size: str) -> SizeName | None:
 
 
 def cpu_size(size: str) -> dict[str, str]:
-    """Columns of a size of CPUs alone."""
+    """Columns of a size without GPUs."""
     name = parsed(size)
     row = {"instance_type": size, "gpu_count": "0", "current": "1", "source": SIZES.id}
     if name is None:
@@ -84,7 +84,7 @@ def cpu_size(size: str) -> dict[str, str]:
 
 
 def gpu_size(size: str, told: Row | None) -> dict[str, str]:
-    """Columns of a GPU size; of one that no source tells of, what its name tells."""
+    """Columns of a GPU size; taken from its name if no source describes it."""
     name = parsed(size)
     card = _CARD.search(size)
     sheet = gpu_families().get(("azure", name.series), {}).get("sheet") if name else None
@@ -118,19 +118,19 @@ def gpu_size(size: str, told: Row | None) -> dict[str, str]:
 
 
 def takes_premium(size: str) -> bool:
-    """Whether a size takes Premium SSD and Ultra disks; the others have none but standard ones."""
+    """Whether a size supports Premium SSD and Ultra disks; other sizes support only standard disks."""
     name = parsed(size)
     return name is None or name.premium
 
 
 @cache
 def told_gpu_sizes() -> dict[str, dict[str, str]]:
-    """GPU sizes by name, as told."""
+    """GPU sizes by name, as the sources describe them."""
     return {row["instance_type"]: row for row in read_source("sparecores/azure_gpu_sizes.csv")}
 
 
 def _gpus(size: str, told: Row, sheet: str | None) -> dict[str, str]:
-    """How much GPU a size has; empty where that is not known for sure."""
+    """GPU count and share of a size; empty if they are not known for sure."""
     count = told["gpu_count"]
     if count == "0" and not told["gpu"]:
         return {"gpu_count": "0", "gpu_name": "", "gpu_vendor": "", "accelerator": _FPGA}
@@ -157,7 +157,7 @@ def _cpu(name: SizeName, known: Row) -> dict[str, str]:
 
 
 def _gib(name: SizeName, known: Row) -> float | None:
-    """RAM: so much a vCPU, up to what the host has."""
+    """RAM in GiB: a fixed amount per vCPU, up to the host's RAM."""
     most = float(known["most_gib"] or "inf")
     if name.whole > float(known["most_vcpus"] or "inf"):
         return None
@@ -167,13 +167,13 @@ def _gib(name: SizeName, known: Row) -> float | None:
 
 
 def _published(told: Row) -> Limits | None:
-    """What a size passes on to network disks without their cache, where that is told."""
+    """Published uncached limits to network disks, if any."""
     iops, mb_s = told["uncached_iops"], told["uncached_mb_per_s"]
     return (float(iops), float(mb_s)) if iops and mb_s else None
 
 
 def _assumed_limits(vcpus: int, series: str = "") -> dict[str, str]:
-    """So much a vCPU, and no less than a smaller size of the series is told to have."""
+    """Limits assumed per vCPU, at least those published for a smaller size of the series."""
     iops = min(ASSUMED_IOPS_PER_VCPU * vcpus, MOST_ASSUMED_IOPS)
     mb_s = min(ASSUMED_MB_S_PER_VCPU * vcpus, MOST_ASSUMED_MB_S)
     for told in told_gpu_sizes().values():
@@ -188,7 +188,7 @@ def _limits(iops: float, mb_s: float) -> dict[str, str]:
 
 
 def _mbps(mb_s: float) -> str:
-    """MB/s of 10**6 bytes in the types table's 10**6 bits."""
+    """Convert MB/s of 10**6 bytes into the types table's Mbit/s of 10**6 bits."""
     return f"{8 * mb_s:.6g}"
 
 
@@ -207,6 +207,6 @@ def is_gpu_size(size: str) -> bool:
 
 
 def limited_to_standard(sizes: Iterable[str]) -> list[tuple[str, str, str, str]]:
-    """Rows of the table of limits: sizes that take standard disks alone, at their own limits."""
+    """Rows for the table of limits: sizes that support only standard disks, at the disks' usual limits."""
     types = ("standard-hdd", "standard-ssd")
     return [(size, kind, "", "") for size in sizes if not takes_premium(size) for kind in types]

@@ -1,4 +1,4 @@
-"""Clouds that rent GPUs and little else: their types, prices, and what is assumed of them."""
+"""Clouds that mainly rent GPUs: their types and prices, and facts that are assumed."""
 
 from advisor.infra.build.catalog.neo.clouds import build, build_assumed
 

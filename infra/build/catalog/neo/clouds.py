@@ -1,4 +1,4 @@
-"""Neo-clouds in the bundle: types with the facts that are known, disks, prices, and what is assumed."""
+"""Neo-clouds in the bundle: types with their known facts, disks, prices and assumptions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from advisor.infra.build.catalog.wide import Basis, CloudPart, PriceRow, Source,
 
 ASSUMED_FILE = "catalog/assumed_facts.csv"
 ASSUMED_HEADER = ("cloud", "fact", "value", "low", "high", "why")
-# Clouds with a network disk of a known rule or price; all others have an assumed one.
+# Clouds whose network disk has a published rule or price; other clouds have an assumed one.
 _OWN_TYPES = {"nebius": "network-ssd", "oci": "balanced"}
 _NEBIUS_USD_PER_GIB_MONTH = "0.071"
 
@@ -42,7 +42,7 @@ def build_disks(cloud: str, regions: Iterable[str]) -> list[OutputTable]:
 
 
 def build_assumed() -> OutputTable:
-    """Every assumed fact of every cloud; `ValueError` where the value is out of its own range."""
+    """Every assumed fact of every cloud; `ValueError` if a value is outside the range stated with it."""
     rows = read_source(ASSUMED_FILE)
     for row in rows:
         if not 0 < float(row["low"]) <= float(row["value"]) <= float(row["high"]):
@@ -51,13 +51,13 @@ def build_assumed() -> OutputTable:
 
 
 def assumed_facts(cloud: str) -> dict[str, dict[str, str]]:
-    """The rows of one cloud by the name of the fact."""
+    """One cloud's assumed facts, by name of the fact."""
     rows = read_source(ASSUMED_FILE)
     return {row["fact"]: row for row in rows if cloud in row["cloud"].split()}
 
 
 def _price(cloud: str, kind: str) -> tuple[str, ...]:
-    """Columns of a price from USD a GiB-month on."""
+    """Price columns of a disk, starting with USD per GiB-month."""
     if cloud == "nebius":
         return (_NEBIUS_USD_PER_GIB_MONTH, "0:0", "0", prices.NEBIUS_DISKS.id, "list", "1", "1")
     row = assumed_facts(cloud)[f"{kind}.usd_per_gib_month"]
@@ -67,7 +67,7 @@ def _price(cloud: str, kind: str) -> tuple[str, ...]:
 
 
 Row = Mapping[str, str]
-# Where the types of each come from.
+# Source of each cloud's types.
 CLOUDS = {
     "lambda": prices.LAMBDA,
     "runpod": prices.OFFERINGS,
@@ -94,9 +94,9 @@ _PRICE_SOURCES = {
     )
 }
 _DISK_SOURCES = {"oci": (prices.OCI_DISKS,), "nebius": (prices.NEBIUS_DISKS,)}
-# Grace has no second threads.
+# GPUs on Grace hosts, whose cores have one hardware thread.
 _ARM_CARDS = ("GH200", "GB200", "GB300")
-# Two tiers of one list: hosts of RunPod's own, and those of other people.
+# Two tiers of one list: RunPod's own hosts, and other people's.
 _TIERS = {"runpod": ("secure", "community")}
 
 
@@ -133,14 +133,14 @@ def _cloud(cloud: str, source: Source) -> CloudPart:
 
 
 def _with_types_apart(part: CloudPart) -> CloudPart:
-    """Facts under a licence of their own stand in a file of their own."""
+    """Move facts under a different licence to a separate file."""
     types, *others = part.tables
     apart = replace(types, path=types.path.replace("catalog/", "sparecores/"))
     return replace(part, tables=(replace(types, rows=()), apart, *others))
 
 
 def _rows(cloud: str) -> Iterator[dict[str, str]]:
-    """Types of a cloud as `neo_types.csv` has them, named, one for each tier."""
+    """A cloud's types from `neo_types.csv` with names; a cloud with tiers has a row for each tier."""
     listed = read_source("catalog/neo_types.csv")
     for row in _ovh(listed) if cloud == "ovh" else listed:
         if row["cloud"] == cloud and cloud in _TIERS:
@@ -151,13 +151,13 @@ def _rows(cloud: str) -> Iterator[dict[str, str]]:
 
 
 def _name(row: Row) -> str:
-    """What one GPU of a card is called where the cloud names no type."""
+    """The name for a type with one GPU, if the cloud names no type."""
     card = _cards().get((row["cloud"], row["card"]), {})
     return card.get("type_name") or f"1x-{card.get('priced_as', row['card'])}".replace(" ", "-")
 
 
 def _ovh(listed: Iterable[Row]) -> Iterator[dict[str, str]]:
-    """Types as SpareCores has them, and the prices of those that are listed by type, in euros."""
+    """Types from SpareCores, and list prices by type, in euros."""
     own = {row["instance_type"]: row for row in listed if row["cloud"] == "ovh"}
     for row in read_source("sparecores/ovh_gpu_types.csv"):
         price = own.get(row["instance_type"], {})
@@ -176,7 +176,7 @@ def _ovh(listed: Iterable[Row]) -> Iterator[dict[str, str]]:
 
 
 def _type(row: Row, sheet: str) -> Row:
-    """Columns of the types table; `assumed` names what nobody tells."""
+    """A row of the types table; `assumed` names the facts that no source states."""
     arm = sheet.startswith(_ARM_CARDS)
     assumed = assumed_facts(row["cloud"])
     rests_on = [
@@ -223,6 +223,6 @@ def _price_rows(row: Row, price: str, basis: Basis) -> Iterator[PriceRow]:
 
 @cache
 def _cards() -> dict[tuple[str, str], dict[str, str]]:
-    """The data sheet of a card as a cloud names it, and how price lists call it."""
+    """The data sheet of a GPU by the cloud's name for it, and its name in price lists."""
     rows = read_source("catalog/neo_cards.csv")
     return {(row["cloud"], row["card"]): row for row in rows}

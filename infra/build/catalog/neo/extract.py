@@ -34,21 +34,21 @@ TYPE_HEADER = (
     "source",
 )
 HOUR_HEADER = ("cloud", "card", "tier", "usd_per_gpu_hour", "as_of", "source")
-# Names of the price trackers -> the cloud's own.
+# Names in the price trackers -> the cloud's own name.
 _CLOUDS = {"datacrunch": "verda", "jarvis-labs": "jarvislabs"}
 # Clouds whose list prices whole instances: (date of the price, source).
 _WHOLE = {
     "lambda": ("2026-05-20", "anycloud-62ff0a98"),
     "oci": ("2026-01-01", "skypilot-catalog"),
-    # Nothing tells the day, which is of 2024 or 2025.
+    # The source has no date; its prices are of 2024 or 2025.
     "paperspace": ("2024-01-01", "skypilot-paperspace"),
 }
-# Names of regions that are more than a word.
+# Regions whose source name is not a single word.
 _REGIONS = {"all": "global", "East Coast (NY2)": "ny2"}
 _EUROPEAN = ("civo", "leafcloud", "infomaniak", "ovh")
-# Clouds of which a shape is known; their prices are GPU hours of another list.
+# Clouds with known instance shapes; their prices are GPU-hour prices from another list.
 _SHAPES = ("nebius", "verda", "hyperstack", "jarvislabs", "scaleway")
-# Sold by the GPU: the shape of one, from the offerings of 2026-05-24.
+# Clouds that sell by the GPU; the shape of one GPU is from the offerings of 2026-05-24.
 _BY_GPU = ("runpod", "digitalocean", "vultr")
 _OFFERINGS, _HOURS = ("2026-05-24", "gpu-pricing-8f09a680"), ("2026-08-22", "gpurentalprices")
 _NO_INSTANCE = ("serverless",)
@@ -111,7 +111,7 @@ def _listed(read: Read) -> Iterator[Row]:
 
 
 def _card(row: Row) -> str:
-    """As the provider names it; names of types tell the variants of a card apart."""
+    """The provider's name for the GPU; Lambda's type names distinguish variants of a GPU."""
     if row["provider"] != "lambda" or not row["gpu"]:
         return row["gpu"] + ("-NVLink" if row["instance_type"].endswith("-NVLink") else "")
     name = re.sub(r"^gpu_\d+x_", "", row["instance_type"])
@@ -119,7 +119,7 @@ def _card(row: Row) -> str:
 
 
 def _sold_by_gpu(read: Read) -> Iterator[Row]:
-    """One GPU each, a type a tier where tiers differ in more than price."""
+    """A type with one GPU each, and one per tier if tiers differ in more than price."""
     shapes: dict[tuple[str, str], Row] = {}
     for row in read("gpu_offerings_2026-05-24.csv"):
         cloud = row["provider"]
@@ -139,8 +139,8 @@ def _sold_by_gpu(read: Read) -> Iterator[Row]:
 
 
 def _european(read: Read) -> Iterator[Row]:
-    """Whole types, in dollars (Civo) or euros. A disk that nobody calls local is none: Infomaniak's
-    are sold by their rate, which no file tells."""
+    """Whole types, priced in dollars (Civo) or euros. A disk not described as local is left out: Infomaniak
+    sells disks by their rate, which no file states."""
     for row in read("eu_clouds_gpu_2026.csv"):
         cloud = row["provider"]
         if cloud not in _EUROPEAN:
@@ -166,8 +166,8 @@ def _european(read: Read) -> Iterator[Row]:
 
 
 def _vast(read: Read) -> Iterator[Row]:
-    """A country is a region; of two offers there the cheaper one. The vCPUs and RAM of the file are
-    those of its names, 32 and 64 GiB for one card and for eight: no facts of a host."""
+    """Types by country as region, with a country's cheapest offer. vCPUs and RAM in the file come from type
+    names (32 and 64 GiB for one GPU and for eight alike), so they are not facts of a host."""
     best: dict[tuple[str, str], Row] = {}
     for row in read("vast_offers_2026-05-07.csv"):
         where = row["region"].split()[-2]
@@ -202,7 +202,7 @@ def _offered(read: Read) -> Iterator[Row]:
 
 
 def _offered_card(row: Row) -> str:
-    """'NVIDIA A100 80': with the memory where the name has none, since variants differ by it."""
+    """'NVIDIA A100 80': the memory is added if the name lacks it, since variants differ by it."""
     return f"{row['gpu_model']} {row['vram_gb']}GB"
 
 

@@ -1,4 +1,4 @@
-"""What a type of a neo-cloud costs: as its own list says, or its GPUs by the hour."""
+"""Prices of neo-cloud types: from the cloud's own list, or from GPU-hour prices."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ PAPERSPACE = Source(
     MAX_AGE_DAYS,
     NOTE,
 )
-# Lists in euros: no source at hand says what a dollar is worth.
+# Lists in euros: no source gives an exchange rate to dollars.
 EUROS = Source(
     "eu-cloud-prices-eur",
     "2026-05-20",
@@ -139,29 +139,29 @@ ASSUMED = Source(
 
 BY_TYPE = Basis("neo-type", "list", "USD", LAMBDA.id)
 BY_HOUR = Basis("neo-hour", "list", "USD", HOURS.id)
-# A card that the list of August does not name.
+# GPUs that the August list does not have.
 BY_HOUR_OF_MAY = Basis("neo-hour-may", "list", "USD", OFFERINGS.id)
-# Hosts of others: 16 of RunPod's prices were 1.000 to 1.015 times as much three months later.
+# Other people's hosts: 16 RunPod prices were 1.000 to 1.015 times as high three months later.
 COMMUNITY = Basis("neo-community", "observed", "USD", HOURS.id, 1.0, 1.02, "other people's hosts")
-# The GPU of the list of August; vCPUs and RAM (13 to 51 % of the price) at an undated rate. Prices
-# of neo-clouds moved to 0.96 to 1.45 times in 90 days.
+# GPU price from the August list; vCPUs and RAM (13 to 51 % of the price) at an undated rate. Within 90 days,
+# neo-cloud prices changed to 0.96 to 1.45 times the former price.
 IN_PARTS = Basis("neo-parts", "estimated", "USD", HOURS.id, 0.98, 1.23)
-# The list's own steps from one GPU to four are linear within 0.65 %.
+# In the list, prices of one to four GPUs are linear within 0.65 %.
 TIMES_COUNT = Basis("neo-count", "estimated", "USD", HOURS.id, 0.99, 1.01)
 OCI_LIST = Basis("oci", "list", "USD", OCI.id)
 CIVO_LIST = Basis("civo", "list", "USD", CIVO.id)
 PAPERSPACE_LIST = Basis("paperspace", "list", "USD", PAPERSPACE.id)
 EURO_LIST = Basis("euro", "list", "EUR", EUROS.id)
 OVH_EURO_LIST = Basis("ovh-euro", "list", "EUR", OVH_EUROS.id)
-# One moment of a marketplace; the interval is a judgement.
+# A snapshot of a marketplace; the interval is a judgement.
 VAST_SEEN = Basis("vast", "observed", "USD", VAST.id, 0.8, 1.5, "other people's hosts")
 
 
 Row = Mapping[str, str]
-# Nebius adds vCPUs and RAM to an L40S: 0.016 USD a vCPU and 0.0022 a GiB give all of its 12 prices
-# to the cent (and 0.0248 a vCPU with 4 GiB).
+# Nebius adds vCPUs and RAM to an L40S: 0.016 USD per vCPU and 0.0022 per GiB give all 12 list prices to the
+# cent (equal to 0.0248 per vCPU with 4 GiB).
 NEBIUS_VCPU_USD, NEBIUS_GIB_USD = 0.016, 0.0022
-# A list by type and one by the GPU hour tell the same price within so much.
+# Largest relative difference at which a price by type and one by GPU hour count as equal.
 SAME_PRICE = 0.005
 _OWN_LISTS = {
     "oci": OCI_LIST,
@@ -174,15 +174,15 @@ _OWN_LISTS = {
 
 
 class Told(NamedTuple):
-    """A price by the hour as it is written, in the currency of the basis: how it is known."""
+    """An hourly price as text, in the currency of its basis, and the basis."""
 
     price: str
     basis: Basis
 
 
 def on_demand(row: Row, priced_as: str, tier: str = "on-demand") -> Told | None:
-    """The price of a row of `neo_types.csv` whose card the price lists call `priced_as`; None where
-    no list has it."""
+    """The price of a row of `neo_types.csv`; `priced_as` is the GPU's name in price lists. None if no list
+    has a price."""
     hour = _hours().get((row["cloud"], priced_as, tier))
     if row["cloud"] == "lambda":
         return _by_type(row, hour)
@@ -194,7 +194,7 @@ def on_demand(row: Row, priced_as: str, tier: str = "on-demand") -> Told | None:
 
 
 def _by_type(row: Row, hour: tuple[float, Basis] | None) -> Told:
-    """Lambda lists whole types; the later list by the GPU hour confirms the price of many."""
+    """Lambda's price of a whole type, on the basis of the later GPU-hour list if that confirms it."""
     usd = float(row["price_per_hour"])
     if hour and abs(hour[0] * int(row["gpu_count"]) / usd - 1) <= SAME_PRICE:
         return _as_listed(row, BY_HOUR)
@@ -202,7 +202,7 @@ def _by_type(row: Row, hour: tuple[float, Basis] | None) -> Told:
 
 
 def _as_listed(row: Row, basis: Basis) -> Told:
-    """`ValueError` for a price in another currency than the list's."""
+    """A listed price; `ValueError` if its currency is not the list's."""
     if row["currency"] != basis.currency:
         raise ValueError(f"{row['instance_type']}: {row['currency']}, not {basis.currency}")
     return Told(price_cell(row["price_per_hour"], row["instance_type"]), basis)
@@ -226,8 +226,8 @@ def _written(usd: float) -> str:
 
 @cache
 def _hours() -> dict[tuple[str, str, str], tuple[float, Basis]]:
-    """USD for a GPU hour by cloud, card and tier. The names of the two lists differ, so that a card
-    has the later price wherever the later list has it."""
+    """USD per GPU hour by cloud, GPU and tier. The lists name GPUs differently, so a GPU that is in the later
+    list has only the later price."""
     bases = {basis.source: basis for basis in (BY_HOUR, BY_HOUR_OF_MAY)}
     return {
         (row["cloud"], row["card"], row["tier"]): (float(row["usd_per_gpu_hour"]), bases[row["source"]])
