@@ -282,9 +282,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def held_out_widths(values: Sequence[MeasuredValue]) -> dict[str, tuple[float, ...]]:
     """Sorted residuals in units of predicted deviations, by quantity and by what was known of the deployment
-    (`ServingPredictor.known`), with extra groups for mixtures of experts. Values weigh alike, as in the
-    published figures. Fits start at the priors: starting at the fit of all values would leak held-out
-    values."""
+    (`ServingPredictor.known`), with extra groups for mixtures of experts. Values weigh alike. Fits start at
+    the priors: starting at the fit of all values would leak held-out values."""
     residuals: dict[str, list[float]] = defaultdict(list)
     with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn")) as pool:
         for found in pool.map(_residuals, repeat(values), *zip(*_splits(values), strict=True)):

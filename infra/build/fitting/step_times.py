@@ -397,8 +397,7 @@ def held_out(rows: Sequence[MeasuredStep]) -> Mapping[str, HeldOut]:
     sizes = sorted({row.cell.step.batch_size for row in rows})
 
     def of_batch(row: MeasuredStep) -> str:
-        # One batch size per network at a time; networks next to each other in the list leave out different
-        # ones.
+        # One batch size per network at a time; neighbours in the list leave out different ones.
         at = sum(map(ord, row.cell.network)) + sizes.index(row.cell.step.batch_size)
         return str(at % len(sizes))
 

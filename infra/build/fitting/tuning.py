@@ -159,8 +159,7 @@ def measured_rows(rows: Sequence[Any], gpus: Mapping[str, GpuFacts]) -> list[Mea
 
 
 def _gpu(row: Any, gpu: GpuFacts) -> GpuFacts:
-    """The GPU as measured; a variant gets a different name, so that its effect is not that of the usual
-    GPU."""
+    """The GPU as measured; a variant gets a different name, so that it has a separate effect."""
     if math.isnan(row.gpu_watts):
         return gpu
     return gpu._replace(

@@ -136,10 +136,9 @@ def _is_queued(ttft: float, tpot: float, output: float) -> bool:
 
 
 def _kv_precision(engine: str, precision: str, gpu: str, model: str) -> str:
-    """The precision of the KV cache, which the tables do not state. TensorRT-LLM's checkpoints in 8 and 4
-    bits have an FP8 cache. For other engines it follows from figures: on Blackwell, and for the 70B in vLLM,
-    more sequences ran without waiting than fit in a 16-bit cache, and gpt-oss read it faster than memory
-    allows."""
+    """The KV cache's precision, which the tables do not state. TensorRT-LLM's 8- and 4-bit checkpoints have
+    an FP8 cache. Otherwise figures show it: on Blackwell, and for the 70B in vLLM, more sequences ran without
+    waiting than fit in a 16-bit cache, and gpt-oss read it faster than memory allows."""
     if engine == "trtllm":
         return "fp8" if precision in ("fp8", "nvfp4") else "bf16"
     small = precision in ("fp8", "nvfp4", "mxfp4")

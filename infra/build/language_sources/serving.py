@@ -101,8 +101,7 @@ def merged_repeats(rows: Sequence[ServingRow]) -> list[ServingRow]:
 
 
 def _without_measures(row: ServingRow) -> ServingRow:
-    """The row without measurements as a comparable key: nan is unequal to itself, so unknown values are
-    -1."""
+    """The row without measurements, as a key: unknown values are -1, since nan is unequal to itself."""
     unmeasured: dict[str, Any] = dict.fromkeys((*_MEASURED, "sigma"), 0.0)
     row = row._replace(**unmeasured)
     values = [-1.0 if isinstance(one, float) and math.isnan(one) else one for one in row]

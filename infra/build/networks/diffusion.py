@@ -1,4 +1,4 @@
-"""Diffusion networks of diffusers by their public configurations; the sample is one step."""
+"""Diffusion networks of diffusers with their public configurations; a sample is one denoising step."""
 
 from __future__ import annotations
 
@@ -75,9 +75,10 @@ _SD3 = {
 
 
 class Denoiser(Struct, frozen=True):
-    """A class of diffusers; `takes` has sizes by name, `one.two` is `two` in a dictionary `one`.
+    """A class of diffusers; `takes` has input sizes by name, where `one.two` is `two` in the dictionary
+    `one`.
 
-    `decodes` says that it is the decoder of an autoencoder that is asked."""
+    `decodes` says that the network is the decoder of an autoencoder."""
 
     model: str
     config: Mapping[str, Any]
@@ -113,7 +114,7 @@ class Denoiser(Struct, frozen=True):
         return network(**inputs, return_dict=False)[0]
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
-        """The squared distance from noise."""
+        """The mean squared distance from noise."""
         import torch
 
         del targets
@@ -150,7 +151,7 @@ def _flux(side: int) -> Sizes:
 
 
 class _Network(NamedTuple):
-    """A denoiser, and by the side of its latent how it is configured and what it takes."""
+    """A denoiser: its configuration and its inputs as functions of the side of its latent."""
 
     name: str
     model: str
@@ -161,7 +162,7 @@ class _Network(NamedTuple):
     channels: int = 4
 
 
-# PixArt's larger one would take the image's own size and ratio, too.
+# PixArt's larger network would also take the image's original size and ratio.
 _PIXART_OF_SIDE = {128: {"use_additional_conditions": False}}
 _UNET = "UNet2DConditionModel"
 _DENOISERS = (
@@ -255,7 +256,7 @@ def _text_encoders() -> list[tuple[str, dict[str, Any]]]:
 
 
 def diffusion_variants() -> list[Variant]:
-    """One denoising step of each, the decoders of latents, and the encoders of prompts."""
+    """One denoising step of each network, the decoders of latents, and the encoders of prompts."""
     variants = [
         Variant(
             library="diffusers",

@@ -1,7 +1,7 @@
-"""Networks of transformers by their checkpoints' configurations: nothing is downloaded.
+"""Networks of transformers with their checkpoints' configurations: nothing is downloaded.
 
-`encoders.json` has them: families of one class with their checkpoints' public config.json (what a class has
-as its default is left out), the inputs that people use, and other names."""
+`encoders.json` has families of one class: their checkpoints' public config.json (without the class's default
+values), the inputs that people use, and other names."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from advisor.infra.build.networks.variants import Variant
 Config = Mapping[str, Any]
 Shapes = Mapping[str, Sequence[int]]
 
-# The last stages of a detector's backbone are trained; transformers freezes those of its own
-# ResNet by names that only timm's has.
+# The last stages of a detector's backbone are trained. transformers freezes the others of its ResNet by names
+# that only timm's ResNet has.
 _TUNED = re.compile(r"backbone\..*\.stages\.[1-3]\.")
 _MANY_CLASSES = 1000
 
 
 class Encoder(Struct, frozen=True):
-    """A class of transformers with a configuration, and the sizes of what it takes by name.
+    """A class of transformers with a configuration, and its input sizes by name.
 
-    Names that end in `ids` take whole numbers, others floats."""
+    Inputs whose names end in `ids` are integers, others floats."""
 
     model: str
     config: Config
@@ -59,7 +59,7 @@ class Encoder(Struct, frozen=True):
         return network(**inputs)
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
-        """Cross entropy over a vocabulary, or the mean of what comes out first."""
+        """Cross entropy over a vocabulary if there is one, else the mean of the first output."""
         import torch
 
         del targets
@@ -73,7 +73,7 @@ class Encoder(Struct, frozen=True):
 
 
 def _config(made: Any, values: Config) -> Any:
-    """Configurations within it are made too: those of a backbone, of text and of images."""
+    """Make a configuration and those nested in it, such as a backbone's or those of text and images."""
     import transformers
 
     plain = dict(values)
@@ -85,7 +85,7 @@ def _config(made: Any, values: Config) -> Any:
 
 
 def _floats(outputs: Any) -> list[Any]:
-    """What the loss of a network of several outputs goes by: all that need a gradient."""
+    """All float outputs that need a gradient: the loss of a network with several outputs uses them."""
     from advisor.models.zoo.kernels import tensors_in
 
     values = outputs.to_tuple() if hasattr(outputs, "to_tuple") else outputs
@@ -101,8 +101,8 @@ def _first(outputs: Any) -> Any:
 
 
 def transformers_variants() -> list[Variant]:
-    """Encoders and encoder-decoders of text, images and speech, and small language models: every
-    checkpoint of `encoders.json` at every input of its family, or of its own."""
+    """Encoders and encoder-decoders of text, images and speech, and small language models: every checkpoint
+    of `encoders.json` at every input of its family, or at its specific inputs."""
     families = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     return [
         _variant(family, checkpoint, shape, takes)

@@ -28,7 +28,7 @@ from advisor.models.zoo.kernels import PRIME_BATCH
 from advisor.models.zoo.tracing import RUNS, sizes_mib, step_facts
 
 _SECONDS_EACH = 120.0
-# What memory.npy calls the runs of `advisor.models.zoo.tracing`, in its order.
+# Names in memory.npy of the runs of `advisor.models.zoo.tracing`, in order.
 _TABLE_RUNS = {
     "training": RUNS["training/{}"],
     "checkpointing": RUNS["training/{}/checkpointing"],
@@ -37,7 +37,7 @@ _TABLE_RUNS = {
 
 
 def variant_memory(variant: Variant) -> dict[str, Any]:
-    """What memory.npy keeps of a variant; "failed" says why where torch cannot follow it."""
+    """The memory facts of a variant for memory.npy; "failed" gives the reason if torch cannot follow it."""
     subject = variant.subject()
     try:
         with within(_SECONDS_EACH):
@@ -92,7 +92,8 @@ def _facts(variant: Variant, subject: Any, network: Any, batch: Any) -> dict[str
 
 @contextmanager
 def _attention_taken_apart() -> Iterator[None]:
-    """The articles' networks ran before attention was one kernel: its scores are tensors."""
+    """Trace attention as separate operations with score tensors: the articles' networks ran before fused
+    attention."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -110,7 +111,7 @@ def _attention_taken_apart() -> Iterator[None]:
 
 
 def capture(variants: Sequence[Variant], folder: Path) -> None:
-    """One file a variant that has none yet."""
+    """Write one file for each variant that has none yet."""
     from advisor.models.zoo.building import quiet
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -124,10 +125,10 @@ def capture(variants: Sequence[Variant], folder: Path) -> None:
 
 
 def build(folder: Path, table: Path = FOLDER) -> tuple[int, int]:
-    """Write memory.npy, a row for each line of networks.csv; how many, and how many were replayed.
+    """Write memory.npy, a row for each line of networks.csv; returns the number of rows and of replayed ones.
 
-    What has no replay in the folder keeps that of the memory.npy before, as long as the network is as large;
-    the others are derived from the live memory of the line itself."""
+    A line without a replay in the folder keeps its replay in the old memory.npy if the network's size is
+    unchanged; other rows are derived from the live memory in the line."""
     before = _replayed_before(table / BUNDLED)
     rows, replayed = [], 0
     with (table / "networks.csv").open(newline="") as file:
@@ -147,9 +148,9 @@ def build(folder: Path, table: Path = FOLDER) -> tuple[int, int]:
 
 
 def _replayed_before(path: Path) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Replayed rows by all that stands before their facts.
+    """Replayed rows by the columns that precede their facts.
 
-    Their steps leave something, be it the output; a derived inference leaves nothing."""
+    A replayed step leaves some memory, at least its output; a derived inference leaves none."""
     table = np.load(path) if path.exists() else np.array([], DTYPE)
     if table.dtype != DTYPE:
         return {}
@@ -159,10 +160,10 @@ def _replayed_before(path: Path) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 
 
 def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """About what a replay would give, from the live memory of a line of networks.csv.
+    """An estimate of what a replay would give, from the live memory in a line of networks.csv.
 
-    Shares are least squares on 310 networks that were replayed: in training they leave 5 to 8 % of what is
-    reserved, in inference 12 to 25 % (of much less), at the median a third less."""
+    The shares are least squares on 310 replayed networks: errors are 5 to 8 % of the reserved memory in
+    training, and 12 to 25 % in inference (of much less); the median is a third less."""
     runs: dict[str, dict[str, float]] = {"inference": {}, "training": {}}
     trained, weights = float(line["trained_mib"]), float(line["weights_mib"])
     for precision in PRECISIONS:
@@ -189,7 +190,8 @@ def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
 def facts_row(
     key: tuple[str, str, str], weights_mib: float, trained_mib: float, runs: Mapping[str, Mapping[str, float]]
 ) -> tuple[Any, ...]:
-    """A row of memory.npy: (library, name, input), and by run what `memory_facts` told."""
+    """A row of memory.npy: (library, name, input) and, for each run, the facts that `memory_facts`
+    returned."""
     facts = [
         [[runs.get(run, {}).get(f"{precision}_{fact}", np.nan) for fact in FACTS] for precision in PRECISIONS]
         for run in _TABLE_RUNS
@@ -199,7 +201,7 @@ def facts_row(
 
 
 def table_of(rows: Sequence[tuple[Any, ...]]) -> NDArray[np.void]:
-    """Rows as they ship: sizes with 12 bits of mantissa (0.02 %), which compress well."""
+    """Rows in the bundled form: sizes have 12 bits of mantissa (0.02 %), which compresses well."""
     table = np.array(list(rows), dtype=DTYPE)
     bits = table["facts"].view(np.uint32)
     table["facts"] = ((bits + np.uint32(1 << 10)) & np.uint32(0xFFFFF800)).view(np.float32)
@@ -207,7 +209,7 @@ def table_of(rows: Sequence[tuple[Any, ...]]) -> NDArray[np.void]:
 
 
 def main() -> None:
-    """Replay what has no file yet (not with --build), write the table, and seal it."""
+    """Replay variants without a file (not with --build), write the table, and update the digests."""
     parser = argparse.ArgumentParser(
         prog="python -m advisor.infra.build.networks.memory", description=(__doc__ or "").partition("\n")[2]
     )
@@ -231,7 +233,7 @@ def main() -> None:
 
 
 def chosen(variants: Sequence[Variant], patterns: Sequence[str]) -> list[Variant]:
-    """Variants whose key is like a pattern, those of the first pattern first."""
+    """Variants whose key matches a pattern, ordered by the first pattern that matches."""
     result = (entry for pattern in patterns for entry in variants if fnmatchcase(entry.key, pattern))
     return list({entry.key: entry for entry in result}.values())
 

@@ -1,4 +1,4 @@
-"""Networks that the advisor builds itself: the articles' and some that no library has."""
+"""Networks that the advisor builds: the articles' networks, and some that no library has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from advisor.infra.build.networks.variants import Variant
 
-# Of the zoo, what torchvision and timm do not have.
+# Networks of the zoo that torchvision and timm lack.
 _OF_THE_ZOO = (
     "cifar10_cnn",
     "yolov3",
@@ -25,7 +25,7 @@ _YOLO_SIDES = (640, 320, 1280)
 
 
 class OfTheZoo(Struct, frozen=True):
-    """A network of `advisor.models.zoo` by its name."""
+    """A network of `advisor.models.zoo`, by its name."""
 
     name: str
 
@@ -53,7 +53,7 @@ class OfTheZoo(Struct, frozen=True):
 
 
 class Plain(Struct, frozen=True):
-    """A module on one tensor, or several, trained by the mean of what it gives."""
+    """A module with one or several input tensors, whose loss is the mean of its output."""
 
     make: Callable[[], Any]
     sizes: tuple[tuple[int, ...], ...]
@@ -64,7 +64,7 @@ class Plain(Struct, frozen=True):
         return self.make()
 
     def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
-        """Floats, but whole numbers at the places in `numbers`."""
+        """Float inputs, but integers at the positions in `numbers`."""
         import torch
 
         def tensor(place: int, sizes: tuple[int, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""torchvision's networks: classifiers, and what segments, detects and watches films."""
+"""torchvision's networks: classifiers, and networks for segmentation, detection, video and optical flow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from advisor.infra.build.networks.variants import Variant, image_variant
 
-# Sides that torchvision's weights are made for, where it is not 224.
+# Image sides that torchvision's weights are made for, where it is not 224.
 _SIDES = {
     "inception_v3": (299,),
     "googlenet": (224,),
@@ -47,21 +47,21 @@ _FIXED = {
 }
 _FILMS = {"r3d_18": (16, 112), "mc3_18": (16, 112), "r2plus1d_18": (16, 112)}
 _FILM = (16, 224)
-# What torchvision keeps of an image: proposals in inference, a sample of them in training, and
-# findings to outline (a quarter of that sample in training).
+# Regions that torchvision keeps per image: proposals in inference, a sample of them in training, and those
+# that get a mask or keypoints (a quarter of that sample in training).
 _PROPOSALS, _SAMPLED, _FINDINGS, _POSITIVE = 1000, 512, 100, 128
 _BINS, _FINE_BINS = 7, 14
 
-# MLPerf's detector, which torchvision builds and does not list: Open Images has 264 classes.
+# MLPerf's detector, which torchvision can build but does not list: Open Images has 264 classes.
 _MLPERF, _MLPERF_CLASSES = "retinanet-resnext50-fpn", 264
-# Networks whose backbone comes with weights of its own.
+# Networks whose backbone has separate pretrained weights.
 _ON_BACKBONES = ("deeplab", "fcn_", "lraspp", "rcnn", "retinanet", "ssd", "fcos")
-# What is trained of a ResNet backbone that has weights: torchvision's default for detectors.
+# The trained layers of a pretrained ResNet backbone: torchvision's default for detectors.
 _TUNED = ("layer2", "layer3", "layer4")
 
 
 def _as_tuned(network: Any) -> Any:
-    """A detector as it is fine-tuned: its ResNet has frozen statistics and two fixed stages."""
+    """A detector as it is fine-tuned: its ResNet has frozen statistics and two frozen stages."""
     from torch import nn
     from torchvision.ops.misc import FrozenBatchNorm2d
 
@@ -94,7 +94,7 @@ def _shape(*sizes: int) -> str:
 
 
 class Seeing(Struct, frozen=True):
-    """A network of torchvision that is no classifier of images; `sizes` leave out the batch."""
+    """A torchvision network that is not an image classifier; `sizes` exclude the batch."""
 
     name: str
     sizes: tuple[int, ...]
@@ -123,7 +123,7 @@ class Seeing(Struct, frozen=True):
         return network(inputs)
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
-        """Cross entropy over classes, which are the first dimension beside the batch."""
+        """Cross entropy over classes, which are dimension 1 of the outputs."""
         import torch
 
         del targets
@@ -135,23 +135,23 @@ class Seeing(Struct, frozen=True):
 
 
 class Flow(Seeing, frozen=True):
-    """Optical flow between two images; `sizes` are those of one."""
+    """Optical flow between two images; `sizes` are those of one image."""
 
     def forward(self, network: Any, inputs: Any) -> Any:
         """See `Subject`."""
         return network(inputs, inputs)
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
-        """The mean of all refinements."""
+        """The mean over all refinements."""
         del targets
         return sum(flow.mean() for flow in network(inputs, inputs))
 
 
 class Detector(Seeing, frozen=True):
-    """A detector's dense parts, at the most that torchvision lets through to each.
+    """A detector's dense parts, with the largest number of boxes that torchvision lets through to each.
 
-    Which boxes reach the heads depends on the image, so the choosing itself is left out: it is light, and no
-    network that is not trained shows it."""
+    Which boxes reach the heads depends on the image, so selecting them is left out: it is cheap, and an
+    untrained network does not select realistically."""
 
     def forward(self, network: Any, inputs: Any) -> Any:
         """See `Subject`."""
@@ -171,8 +171,8 @@ class Detector(Seeing, frozen=True):
         return results
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
-        """The mean of all that is predicted; of every anchor's classes the loss that torchvision takes,
-        which keeps several copies of them."""
+        """The mean of all predictions; for the classes of every anchor, torchvision's loss, which keeps
+        several copies of them."""
         del targets
         if hasattr(network, "rpn"):
             return sum(entry.float().mean() for entry in self.forward(network, inputs))
@@ -195,7 +195,7 @@ def _levels(network: Any, inputs: Any) -> list[Any]:
 
 
 def _regions(levels: list[Any], boxes: int, bins: int) -> Any:
-    """(batch x boxes, channels, bins, bins) looked up in the finest level, as boxes are."""
+    """Features (batch x boxes, channels, bins, bins) looked up in the finest level, like regions of boxes."""
     import torch
 
     flat = levels[0].flatten(2)
@@ -207,7 +207,7 @@ def _regions(levels: list[Any], boxes: int, bins: int) -> Any:
 
 
 def torchvision_variants() -> list[Variant]:
-    """All that torchvision lists, without its quantised networks."""
+    """All networks that torchvision lists, except its quantised ones."""
     from advisor.infra.build.networks.variants import library_names
     from advisor.models.zoo.torchvision_operators import import_torchvision
 

@@ -1,8 +1,8 @@
-"""Networks of the articles and common ones that no library here has, by their papers, to count what they
-compute.
+"""Networks of the articles and common ones that no library here has, written from their papers to count their
+operations.
 
-Torch lives here. They are not trained and not checked against results: shapes alone matter. Those that learn
-against another network do so in training, where `forward` is one step of both."""
+Needs torch. They are not trained or checked against results: only shapes matter. Networks that learn against
+another network do so in training, where `forward` is one step of both."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class _Residual(nn.Module):
         self.layers = nn.Sequential(*_block(width, width, 3), *_block(width, width, 3)[:2])
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Shaped as `features`."""
+        """Features of the same shape."""
         result: torch.Tensor = features + self.layers(features)
         return result
 
 
 class _Patches(nn.Module):
-    """A discriminator of patches of 70 pixels; all its layers are compared."""
+    """A discriminator with patches of 70 pixels; the outputs of all its layers are compared."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class _Patches(nn.Module):
         self.norm = nn.InstanceNorm2d(1)
 
     def forward(self, images: torch.Tensor) -> list[torch.Tensor]:
-        """What every layer gives."""
+        """The outputs of every layer."""
         results = [functional.leaky_relu(self.layers[0](images), 0.2)]
         for layer in self.layers[1:-1]:
             results.append(functional.leaky_relu(functional.instance_norm(layer(results[-1])), 0.2))
@@ -56,8 +56,8 @@ class _Patches(nn.Module):
 
 
 class Pix2PixHd(nn.Module):
-    """Wang et al., arXiv:1711.11585: the global generator against two discriminators of patches, and
-    compared by VGG-19's features."""
+    """Wang et al., arXiv:1711.11585: the global generator against two patch discriminators, with a loss on
+    VGG-19's features."""
 
     def __init__(self, labels: int = 36) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Pix2PixHd(nn.Module):
         self.compared = vgg.features[:30].requires_grad_(requires_grad=False)
 
     def forward(self, labels: torch.Tensor, images: torch.Tensor) -> list[torch.Tensor]:
-        """Maps of labels to images; in training what is told of them and of real `images`."""
+        """Label maps to images; in training, the discriminators' outputs for these and for real `images`."""
         made = self.generator(labels)
         if not self.training:
             return [made]
@@ -93,7 +93,7 @@ class Pix2PixHd(nn.Module):
 
 
 class _Styled(nn.Module):
-    """A convolution whose channels are scaled by a style, and its outputs to one length again."""
+    """A convolution with channels scaled by a style and outputs normalised to constant length."""
 
     def __init__(self, inputs: int, outputs: int, size: int = 3, *, up: bool = False) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class _Styled(nn.Module):
         self.bias = nn.Parameter(torch.empty(outputs, 1, 1))
 
     def forward(self, features: torch.Tensor, style: torch.Tensor) -> torch.Tensor:
-        """Features of `style`, at twice the side with `up`."""
+        """Features styled by `style`, at twice the side if `up`."""
         scale = self.style(style)
         lengths = ((self.weight**2).sum((2, 3)) @ (scale**2).T).T.rsqrt()
         scaled = features * scale[:, :, None, None]
@@ -134,7 +134,7 @@ class _Narrowing(nn.Module):
         self.beside = nn.Conv2d(inputs, outputs, 1, bias=False)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Features of half the side."""
+        """Features at half the side."""
         hidden = functional.leaky_relu(self.first(features), 0.2)
         hidden = functional.leaky_relu(self.second(_smoothed(hidden)), 0.2)
         result: torch.Tensor = (hidden + self.beside(_smoothed(features, 2))) * _HALF
@@ -143,7 +143,7 @@ class _Narrowing(nn.Module):
 
 class StyleGan2(nn.Module):
     """Karras et al., arXiv:1912.04958, configuration F: a generator with skips against a residual
-    discriminator; without the penalties that come every few steps."""
+    discriminator, without the penalties that are applied every few steps."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
@@ -170,7 +170,8 @@ class StyleGan2(nn.Module):
         )
 
     def forward(self, images: torch.Tensor) -> list[torch.Tensor]:
-        """As many images as there are; in training what is told of them and of the real ones."""
+        """As many generated images as `images`; in training, the discriminator's outputs for them and for
+        `images`."""
         made = self._made(images)
         return [self.judge(each) for each in (made, made.detach(), images)] if self.training else [made]
 
@@ -185,7 +186,8 @@ class StyleGan2(nn.Module):
 
 
 class ConvS2s(nn.Module):
-    """Gehring et al., arXiv:1705.03122, for English to German: 15 layers a side, 40,000 word parts."""
+    """Gehring et al., arXiv:1705.03122, English to German: 15 layers in encoder and decoder, 40,000 word
+    parts."""
 
     def __init__(self, vocabulary: int = 40_000, width: int = 768) -> None:
         super().__init__()
@@ -241,7 +243,8 @@ class ConvS2s(nn.Module):
 
 
 class UnsupervisedMt(nn.Module):
-    """Lample and Conneau, arXiv:1901.07291: six layers a side of 1024, 60,000 word parts."""
+    """Lample and Conneau, arXiv:1901.07291: six layers of width 1024 in encoder and decoder, 60,000 word
+    parts."""
 
     def __init__(self, vocabulary: int = 60_000, width: int = 1024) -> None:
         super().__init__()
@@ -268,7 +271,7 @@ class UnsupervisedMt(nn.Module):
 
 
 class MtDnn(nn.Module):
-    """Liu et al., arXiv:1901.11504: BERT base, and the steps of thought of its pairs of sentences."""
+    """Liu et al., arXiv:1901.11504: BERT base with the multi-step reasoning module for sentence pairs."""
 
     def __init__(self, classes: int = 3, steps: int = 5) -> None:
         super().__init__()
@@ -317,7 +320,7 @@ class _Unet(nn.Module):
         self.head = convolution(widths[0], classes, 1)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images to a map of classes of their size."""
+        """Images to class maps of the same size."""
         kept: list[torch.Tensor] = []
         features = images
         for place, block in enumerate(self.down):
@@ -330,7 +333,7 @@ class _Unet(nn.Module):
 
 
 class UNet(_Unet):
-    """Ronneberger et al., arXiv:1505.04597, padded and with batch normalisation: 31 M."""
+    """Ronneberger et al., arXiv:1505.04597, padded and with batch normalisation: 31 M parameters."""
 
     def __init__(self) -> None:
         super().__init__(3, (64, 128, 256, 512, 1024), 2, 2)
@@ -344,7 +347,7 @@ class UNet3d(_Unet):
 
 
 class Dlrm(nn.Module):
-    """Naumov et al., arXiv:1906.00091, with MLPerf's layers; rows of tables as for Kaggle."""
+    """Naumov et al., arXiv:1906.00091, with MLPerf's layers; table sizes as for Kaggle."""
 
     pairs: torch.Tensor
 
@@ -359,7 +362,7 @@ class Dlrm(nn.Module):
         self.register_buffer("pairs", torch.zeros(pairs, dtype=torch.int64))
 
     def forward(self, numbers: torch.Tensor, categories: torch.Tensor) -> torch.Tensor:
-        """13 numbers and 26 categories a sample to a score."""
+        """13 numbers and 26 categories per sample to a score."""
         dense = self.bottom(numbers)
         result = [table(categories[:, place]) for place, table in enumerate(self.tables)]
         vectors = torch.stack([dense, *result], 1)
@@ -381,7 +384,7 @@ class Ncf(nn.Module):
         self.head = nn.Linear(128, 1)
 
     def forward(self, user: torch.Tensor, item: torch.Tensor) -> torch.Tensor:
-        """Numbers of users and items (batch) to a score."""
+        """Indices of users and items (batch) to a score."""
         entry, two, three, four = (
             table(place) for table, place in zip(self.tables, (user, item) * 2, strict=True)
         )
@@ -391,7 +394,7 @@ class Ncf(nn.Module):
 
 
 class Gnmt(nn.Module):
-    """Wu et al., arXiv:1609.08144, in the four layers of NVIDIA's GNMT v2; words at once."""
+    """Wu et al., arXiv:1609.08144, with the four layers of NVIDIA's GNMT v2; all words at once."""
 
     def __init__(self, vocabulary: int = 32_320, width: int = 1024) -> None:
         super().__init__()
@@ -424,7 +427,7 @@ class Gnmt(nn.Module):
 
 
 class DeepSpeech2(nn.Module):
-    """Amodei et al., arXiv:1512.02595, with five two-way LSTMs of 1024, on 8 s of sound."""
+    """Amodei et al., arXiv:1512.02595, with five bidirectional LSTMs of width 1024, on 8 s of sound."""
 
     def __init__(self, hidden: int = 1024, letters: int = 29) -> None:
         super().__init__()
@@ -443,7 +446,7 @@ class DeepSpeech2(nn.Module):
         self.head = nn.Linear(2 * hidden, letters)
 
     def forward(self, spectrogram: torch.Tensor) -> torch.Tensor:
-        """(batch, 1, 161, frames) to letters (batch, frames / 2, letters)."""
+        """Spectrograms (batch, 1, 161, frames) to letters (batch, frames / 2, letters)."""
         hidden = self.sound(spectrogram).flatten(1, 2).transpose(1, 2)
         for layer in self.layers:
             hidden, _ = layer(hidden)
@@ -452,7 +455,7 @@ class DeepSpeech2(nn.Module):
 
 
 def resnet18_cifar() -> nn.Module:
-    """ResNet-18 as it is used on 32 pixels: a 3 x 3 stem and no pooling after it."""
+    """ResNet-18 for images of 32 pixels: a 3 x 3 stem without pooling."""
     from advisor.models.zoo.building import build_torchvision
 
     network: Any = build_torchvision("resnet18")

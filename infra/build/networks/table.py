@@ -1,5 +1,5 @@
-"""Writes networks.csv and operations.npy from captured facts, which are captured side by side into a
-work folder: one file a variant, so a stop loses little."""
+"""Captures facts of networks in parallel into a work folder, one file a variant so that a stop loses little,
+and writes networks.csv and operations.npy from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from advisor.models.performance.networks import COLUMNS, NETWORKS, OPERATION, OP
 from advisor.records import asdict
 
 _DIGITS = 5
-# Endings of a class's name that say what it is used for, not how it is built.
+# Endings of class names that state a use, not an architecture.
 _USE = re.compile(r"(For[A-Z]\w*|LMHeadModel|MTModel|(2D)?(Condition)?Model|Distilled|CPE|Diff|Enc)$")
 _FAMILIES = {
     "AST": "ast",
@@ -104,7 +104,7 @@ _FAMILIES = {
 
 
 def family_of(class_name: str) -> str:
-    """`vit` of VisionTransformer, `bert` of BertModel; words in small letters of any other."""
+    """`vit` for VisionTransformer, `bert` for BertModel; for other class names, their words in lower case."""
     plain = _USE.sub("", class_name) or class_name
     for existing in (class_name, plain):
         if existing in _FAMILIES:
@@ -113,9 +113,9 @@ def family_of(class_name: str) -> str:
 
 
 def write_table(variants: Sequence[Variant], facts: Mapping[str, Mapping[str, Any]], folder: Path) -> int:
-    """Write both files for the variants that have facts; how many they are.
+    """Write both files for the variants that have facts; returns how many these are.
 
-    A variant without facts keeps the line that it has in the table that lies there, if any."""
+    A variant without facts keeps its line in the existing table, if any."""
     before = _before(folder)
     blocks: dict[bytes, int] = {}
     arrays: list[NDArray[Any]] = []
@@ -145,7 +145,7 @@ def write_table(variants: Sequence[Variant], facts: Mapping[str, Mapping[str, An
 def _line(
     variant: Variant, facts: Mapping[str, Any] | None, before: Mapping[str, Any]
 ) -> tuple[list[Any], tuple[NDArray[Any], NDArray[Any]]] | None:
-    """Cells of a variant, and its rows of inference and of training."""
+    """The cells of a variant, and its operations in inference and in training."""
     aliases = ";".join(variant.aliases)
     if facts is None:
         if variant.key not in before:
@@ -199,21 +199,21 @@ def _number(value: float) -> str:
     return f"{value:.{_DIGITS}g}"
 
 
-# A worker is renewed after so many variants: the libraries keep some of what they build.
+# A worker process is replaced after this many variants: the libraries keep memory of what they build.
 _VARIANTS_A_WORKER = 150
 
 
 class TooLongError(BaseException):
-    """A variant took longer than it may; no other way to capture it is tried then."""
+    """A variant exceeded its time limit; no other way to capture it is tried."""
 
 
 def result_path(folder: Path, key: str) -> Path:
-    """Where what was found of a variant lies."""
+    """Path of a variant's result."""
     return folder / (key.replace("/", "__").replace(":", "=") + ".json")
 
 
 def write_result(folder: Path, document: Mapping[str, Any]) -> None:
-    """Keep what was found of the variant `document["key"]`, whole or not at all."""
+    """Write the result of the variant `document["key"]` atomically."""
     path = result_path(folder, document["key"])
     part = path.with_suffix(".part")
     part.write_text(json.dumps(document, separators=(",", ":")))
@@ -221,27 +221,27 @@ def write_result(folder: Path, document: Mapping[str, Any]) -> None:
 
 
 def failure(error: BaseException) -> str:
-    """Why a variant could not be followed, in a line."""
+    """The reason why a variant could not be captured, in one line."""
     first = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {first[:200]}"
 
 
 def is_captured(path: Path) -> bool:
-    """Whether facts lie there; what failed is tried again."""
+    """Whether the file has facts; failed variants are tried again."""
     return path.exists() and "failed" not in json.loads(path.read_text())
 
 
 def capture_all(
     variants: Sequence[Variant], folder: Path, *, processes: int, seconds_each: float
 ) -> Iterator[tuple[str, str]]:
-    """(key, why not) of each variant that has no file yet, as they are done; "" is well done."""
+    """Yield (key, reason for failure) as each variant without a file is done; the reason is '' on success."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [entry for entry in variants if not is_captured(result_path(folder, entry.key))]
     if processes == 1:
         for variant in missing:
             yield _captured(variant, folder, seconds_each)
         return
-    # Variants hold functions, which only a fork hands on.
+    # Variants contain functions, which only a fork can pass on.
     context = multiprocessing.get_context("fork")
     work = [(variant, folder, seconds_each) for variant in missing]
     _SHARED[:] = work
@@ -280,7 +280,7 @@ def _captured(variant: Variant, folder: Path, seconds: float) -> tuple[str, str]
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """`TooLongError` where what is done inside takes longer."""
+    """Context manager: raises `TooLongError` if its body takes longer than `seconds`."""
 
     def stop(*_: Any) -> None:
         raise TooLongError(f"longer than {seconds:.0f} s")

@@ -1,4 +1,4 @@
-"""What the table has: networks of libraries, by their own names, at the inputs that people use."""
+"""The table's variants: library networks, by their original names, at the inputs that people use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 LIBRARIES = ("torchvision", "timm")
-# A network whose branches are folded into one convolution after training (RepVGG and its kin).
+# Suffix for a network whose branches are folded into one convolution after training (RepVGG, ..).
 FOLDED = "+folded"
 _CLASSES = 1000
 
@@ -31,9 +31,9 @@ _CLASSES = 1000
 def build_library_network(library: str, name: str, side: int, *, on_meta: bool = True) -> torch.nn.Module:
     """The network on the meta device, or with values, for square images of `side` pixels and 1000 classes.
 
-    `library` is one of `LIBRARIES`; names of timm may carry a tag of weights (`name.tag`) and end in
-    `+folded`. Raises `UsageError` for a name that the library does not know, and for a size that the network
-    cannot take; `MeasuringError` where the library is not installed."""
+    `library` is one of `LIBRARIES`; names of timm may have a tag of weights (`name.tag`) and end in
+    `+folded`. Raises `UsageError` for an unknown name or an unsupported size, `MeasuringError` if the library
+    is not installed."""
     build = build_on_meta if on_meta else call
     with without_initial_values() if on_meta else nullcontext(), quiet():
         if library == "torchvision":
@@ -42,29 +42,29 @@ def build_library_network(library: str, name: str, side: int, *, on_meta: bool =
 
 
 def library_names(library: str) -> tuple[str, ...]:
-    """Classifiers that the library knows, sorted; of timm without tags and old aliases."""
+    """Classifiers that the library has, sorted; for timm without tags and old aliases."""
     if library == "torchvision":
-        # Its classifiers only: others load weights of their backbones, from the internet.
+        # Only classifiers: other builders download weights of their backbones.
         models = import_torchvision().models
         return tuple(sorted(models.list_models(module=models)))
     return tuple(sorted(_import_timm().list_models()))
 
 
 def timm_sizes(name: str) -> tuple[int, ...]:
-    """Sides of the images that timm's weights of this network are made for."""
+    """Image sides that timm's weights of this network are made for."""
     result = _import_timm().models.get_arch_pretrained_cfgs(name).values()
     shapes = [shape for entry in result for shape in (entry.input_size, entry.test_input_size)]
     return tuple(sorted({shape[-1] for shape in shapes if shape}))
 
 
 def timm_default_side(name: str) -> int:
-    """Side of the images that timm's default weights of this network are made for."""
+    """Image side that timm's default weights of this network are made for."""
     configured = _import_timm().models.get_pretrained_cfg(name)
     return int(configured.input_size[-1]) if configured and configured.input_size else 224
 
 
 def timm_aliases() -> dict[str, str]:
-    """Names that timm had before, and the network that each is now."""
+    """Old names of timm, and the network that each name stands for now."""
     _import_timm()
     from timm.models import _registry
 
@@ -97,7 +97,7 @@ def _timm(name: str, side: int, build: Callable[[Callable[[], Any]], Any]) -> to
 
 
 def _at_size(timm: Any, name: str, side: int) -> Any:
-    """Networks with position tables need the size; the others do not take it."""
+    """Arguments that set the image size, for networks that need it (with position tables)."""
     usual = timm_default_side(name)
     if side != usual:
         try:
@@ -117,16 +117,16 @@ def _import_timm() -> Any:
     return timm
 
 
-# Sides that plain vision transformers are fine-tuned at.
+# Image sides at which plain vision transformers are fine-tuned.
 _VIT_SIDES = (224, 384)
 
 
 class Variant(Struct, frozen=True, kw_only=True):
     """One network at one input: a line of networks.csv.
 
-    `input` is `3x224x224` (an image), `seq:128` (tokens) or another tensor's sizes. `sample` is what one row
-    of a batch is called, `data` what it is made of: image, tokens or tensor. `aliases` are other names that
-    find it. `subject` makes what is captured."""
+    `input` is `3x224x224` (an image), `seq:128` (tokens) or another tensor's sizes. `sample` is the name of
+    one row of a batch, `data` its kind: image, tokens or tensor. `aliases` are other names that find the
+    network. `subject` builds what is captured."""
 
     library: str
     name: str
@@ -140,7 +140,7 @@ class Variant(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Names the variant, in file names too."""
+        """Identifies the variant, also in file names."""
         return f"{self.library}/{self.name}@{self.input}"
 
 
@@ -178,7 +178,7 @@ class ImageClassifier(Struct, frozen=True):
 
 
 def image_variant(library: str, name: str, side: int, aliases: Sequence[str] = ()) -> Variant:
-    """A classifier at images of that side."""
+    """An image classifier at this side."""
     return Variant(
         library=library,
         name=name,
@@ -191,9 +191,9 @@ def image_variant(library: str, name: str, side: int, aliases: Sequence[str] = (
 
 
 def timm_variants(aliases: Mapping[str, str]) -> list[Variant]:
-    """All of timm at the sizes of its weights, and plain vision transformers at usual ones.
+    """All timm networks at the sizes of their weights, and plain vision transformers at common sizes.
 
-    `aliases` are names that timm had before, with today's."""
+    `aliases` maps timm's old names to today's."""
     from advisor.infra.build.networks.variants import library_names, timm_default_side, timm_sizes
 
     before: dict[str, list[str]] = defaultdict(list)
@@ -212,5 +212,5 @@ def _more_sides(name: str) -> tuple[int, ...]:
 
 
 def unique(variants: Sequence[Variant]) -> list[Variant]:
-    """Each variant once, the first of a key."""
+    """Each variant once: the first with each key."""
     return list({variant.key: variant for variant in reversed(variants)}.values())[::-1]

@@ -1,9 +1,9 @@
-"""YOLOv5 and YOLOv8 by their published structure, to count what they compute; torch lives here.
+"""YOLOv5 and YOLOv8 from their published structure, to count their operations; needs torch.
 
-Written from the papers and model tables (Jocher et al., 10.5281/zenodo.3908559; the sizes and parameters they
-state), not from their code, which is AGPL: cross-stage partial blocks (Wang et al., arXiv:1911.11929), a
-pyramid down and up again (Liu et al., arXiv:1803.01534), and three heads. They give raw predictions: no boxes
-are decoded."""
+Written from papers and model tables (Jocher et al., 10.5281/zenodo.3908559; the stated sizes and parameters),
+not from their code, which is AGPL: cross-stage partial blocks (Wang et al., arXiv:1911.11929), a pyramid down
+and up again (Liu et al., arXiv:1803.01534), and three heads. They output raw predictions: boxes are not
+decoded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import math
 import torch
 from torch import nn
 
-# Depth and width of each size as shares of the largest but one; the widest layer of YOLOv8.
+# Depth and width of each size relative to the second largest, and the widest layer of YOLOv8.
 V5_SIZES = {"n": (1 / 3, 0.25), "s": (1 / 3, 0.5), "m": (2 / 3, 0.75), "l": (1.0, 1.0), "x": (4 / 3, 1.25)}
 V8_SIZES = {
     "n": (1 / 3, 0.25, 1024),
@@ -49,7 +49,7 @@ class _Bottleneck(nn.Module):
 
 
 class _ThreeConvolutions(nn.Module):
-    """YOLOv5's block: half the channels go through bottlenecks, half go by."""
+    """YOLOv5's block: half the channels go through bottlenecks, half bypass them."""
 
     def __init__(self, inputs: int, outputs: int, depth: int, *, adds: bool = True) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class _ThreeConvolutions(nn.Module):
 
 
 class _TwoConvolutions(nn.Module):
-    """YOLOv8's block: every bottleneck's result is kept and joined."""
+    """YOLOv8's block: the outputs of all bottlenecks are concatenated."""
 
     def __init__(self, inputs: int, outputs: int, depth: int, *, adds: bool = True) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class _TwoConvolutions(nn.Module):
 
 
 class _Pooling(nn.Module):
-    """Three poolings one after the other, all of them kept."""
+    """Three poolings in sequence, whose outputs are concatenated."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class _Pooling(nn.Module):
 
 
 class _Decoupled(nn.Module):
-    """YOLOv8's head of a level: distances to the box's sides and classes apart."""
+    """YOLOv8's head of a level: separate branches for distances to the box's sides and for classes."""
 
     def __init__(self, inputs: int, finest: int) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class _Decoupled(nn.Module):
 
 
 class Yolo(nn.Module):
-    """Images (batch, 3, side, side), side a multiple of 32, to three grids of raw predictions."""
+    """Images (batch, 3, side, side), with side a multiple of 32, to three grids of raw predictions."""
 
     def __init__(self, version: int, size: str) -> None:
         super().__init__()

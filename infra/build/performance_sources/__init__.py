@@ -1,3 +1,3 @@
-"""Step times that others measured and published; SOURCES.md names every source and its licence.
+"""Published step times that others measured; SOURCES.md names every source and its licence.
 
-`observations.csv.gz` is what the step times that ship are fitted on; `observations` makes it."""
+The bundled step times are fitted on `observations.csv.gz`; the module `observations` makes it."""

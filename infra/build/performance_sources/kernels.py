@@ -45,7 +45,7 @@ _GEMM_GPUS = {
 
 
 def _product(table: pd.DataFrame, batched: bool) -> pd.DataFrame:
-    """m x k times k x n, `B` of them; a linear layer's weights are shared by all of `B`."""
+    """m x k times k x n, repeated `B` times; a linear layer uses the same weights for all of `B`."""
     b, m, n, k = (table[name].astype(float) for name in ("B", "M", "N", "K"))
     weights = n * k * (b if batched else 1)
     return table.assign(
@@ -69,7 +69,7 @@ def _convolution(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _elementwise(table: pd.DataFrame) -> pd.DataFrame:
-    """Two operands and a result; one operand where the other is a number (`addu`) or none."""
+    """Two operands and a result; one operand if the other is a number (`addu`) or absent."""
     size = table.B.astype(float) * table.H
     operands = table.op.isin(["add", "mul", "sub", "div", "pow"]).map({True: 3, False: 2})
     return table.assign(
@@ -125,7 +125,7 @@ def _long(
 
 
 def spread(table: pd.DataFrame, count: int) -> list[int]:
-    """Positions of `count` shapes that lie far apart in the logarithms of their sizes."""
+    """Positions of `count` shapes that are far apart in the logarithms of their sizes."""
     if len(table) <= count:
         return list(range(len(table)))
     sizes = np.log(table[["flops", "elements", "reduction", "width"]].to_numpy(float))
@@ -139,7 +139,7 @@ def spread(table: pd.DataFrame, count: int) -> list[int]:
 
 
 def marks(folder: Path) -> pd.DataFrame:
-    """Matrix products' TFLOPS and copies' GB/s, one a line, with each source's licence."""
+    """TFLOPS of matrix products and GB/s of copies, one per row, with each source's licence."""
     table = pd.read_csv(find_source(folder, "micro_tflops.csv"))
     licences = {"mli": "Apache-2.0", "stas00": "CC BY-SA 4.0"}
     table["licence"] = [licences.get(s.split("/")[0], "none seen") for s in table.source]

@@ -1,4 +1,4 @@
-"""What a source calls networks, GPUs, stacks and precisions, in the words of the fit."""
+"""Translates the sources' names of networks, GPUs, stacks and precisions into those of the fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 def find_source(directory: Path, name: str) -> Path:
-    """The file of that name below the folder; `FileNotFoundError` says where it is from."""
+    """The file of that name below the folder; `FileNotFoundError` says which source has it."""
     result = sorted(directory.rglob(name))
     if not result:
         raise FileNotFoundError(f"{name} is not below {directory}; SOURCES.md says where it is from")
@@ -23,10 +23,10 @@ NAMES_PATH = Path(__file__).with_name("network_names.csv")
 
 
 class Named(Struct, frozen=True):
-    """A network of the table, and how a source's sample counts there.
+    """A network of the table, and the size of a source's sample in its samples.
 
     One sample of the source is `batch_factor` samples of the network (guidance runs a diffusion network twice
-    an image), `steps` times in a row. `input` is '' where nobody says it."""
+    per image), `steps` times in sequence. `input` is '' if unknown."""
 
     network: str
     input: str
@@ -35,7 +35,7 @@ class Named(Struct, frozen=True):
 
 
 def named(source: str, name: str, input_text: str = "", task: str = "") -> Named:
-    """What the written-out table says of the name, or else what the source's rules make of it."""
+    """The network of a source's name: from the explicit table, else by the source's rules."""
     stated = table_input(_stated_input(source, name, input_text, task))
     plain = name.partition(".")[0] if source == "timm" else name
     rows = [row for row in _written_out().get(plain, ()) if source.startswith(row["source"])]
@@ -47,13 +47,13 @@ def named(source: str, name: str, input_text: str = "", task: str = "") -> Named
 
 
 def batch_of(source: str, name: str, task: str, stated: float) -> float:
-    """Samples a GPU: mmdetection's SSDs are trained on 8 images, which the table's head says of none."""
+    """Samples per GPU; mmdetection's SSDs are trained on 8 images, which the table's head does not say."""
     is_ssd = source == "mmdetection-v1" and name.startswith("SSD")
     return 8.0 if is_ssd and task == "training" else stated
 
 
 def _stated_input(source: str, name: str, text: str, task: str) -> str:
-    """What the source's readers know of an input beside its words."""
+    """The input of a network if the source's readers know it and its text does not state it."""
     if text.isdigit():
         return f"seq {text}"
     if name == "maskformer-swin-base":
@@ -68,12 +68,12 @@ def _stated_input(source: str, name: str, text: str, task: str) -> str:
 
 
 def _scaled(row: Mapping[str, str]) -> bool:
-    """A latent image is smaller than the picture that the source names."""
+    """Whether the source states the image's size instead of the latent's, which is smaller."""
     return row["input"].startswith("4x")
 
 
 def gpu_of(text: str) -> str:
-    """As the source says it, without its question marks and the makers' words around it."""
+    """The source's GPU name without question marks and maker's names."""
     bare = re.sub(r"^Blackwell GPU \((.*)\)$", r"\1", text.strip())
     bare = re.sub(r"^(?:nvidia|tesla)\s+", "", bare, flags=re.IGNORECASE)
     bare = re.sub(r"^(?:tesla)\s+", "", bare, flags=re.IGNORECASE)
@@ -84,7 +84,7 @@ _STACKS = {"eager": "eager", "compile": "compile", "torchscript": "torchscript"}
 
 
 def stack_of(eager: str, framework: str) -> str:
-    """The scorer's columns `eager` and `framework` as one of the stacks of the fit."""
+    """The stack of the fit for the scorer's columns `eager` and `framework`."""
     if framework.startswith("mxnet"):
         return "mxnet"
     if eager in _STACKS:
@@ -108,7 +108,8 @@ def stack_of(eager: str, framework: str) -> str:
 
 
 def precision_of(text: str) -> str:
-    """`tf32` is fp32 with the column `tf32` set; `amp? (not said)` is amp, for evaluation."""
+    """The precision; `tf32` is fp32 with the column `tf32` set, `amp? (not said)` is amp for evaluation
+    only."""
     first = text.lower().split("/")[0].split(" ")[0].rstrip("?")
     return "fp32" if first == "tf32" else first
 
@@ -133,13 +134,13 @@ def _by_rule(source: str, name: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Lower case without what stands in brackets: `RTMDet (tiny)` -> `rtmdet`."""
+    """Lower case without text in brackets: `RTMDet (tiny)` -> `rtmdet`."""
     bare = re.sub(r"\s*[(\[].*$", "", name.strip()).lower()
     bare = re.sub(r"^resnet-(\d+)$", r"resnet\1", bare)
     return re.sub(r"\s+", "-", bare)
 
 
-# timm's names that torchvision has too: the table gives the bare one to torchvision.
+# timm's names that torchvision has too: without a prefix, the table means torchvision's.
 IN_BOTH = frozenset(
     (
         *(f"densenet{layers}" for layers in (121, 161, 169, 201)),
@@ -159,7 +160,7 @@ def _timm(name: str) -> str:
 
 
 def _replaced(name: str, rules: Sequence[tuple[str, str]]) -> str:
-    """The first rule whose pattern is all of the name; digits of `x0_75` become `075`."""
+    """Apply the first rule whose pattern matches the whole name; digits of `x0_75` become `075`."""
     for pattern, network in rules:
         if match := re.fullmatch(pattern, name):
             made = _sized(network, match) if "{" in network else match.expand(network)
@@ -193,10 +194,10 @@ _TABLE = re.compile(r"^\d+x\d+x\d+(?= |$)")
 
 
 def table_input(text: str) -> str:
-    """The input as the network table writes it, or '' where the text has none.
+    """The input in the network table's form, or '' if the text has none.
 
     Understands `224px`, `800x1066px`, `1333x800 (scale jitter)` (the shorter side is the height), `seq 128`,
-    `512px latent 64x64`, `Cityscapes; crop 512x1024`, and the table's own form."""
+    `512px latent 64x64`, `Cityscapes; crop 512x1024`, and the table's form."""
     size = text.strip()
     if match := _TABLE.match(size):
         return match[0]

@@ -1,10 +1,10 @@
-"""Makes observations.csv.gz, all measured steps that the predictor is fitted on or scored with.
+"""Makes observations.csv.gz: all measured steps for fitting or scoring the predictor.
 
 `python -m advisor.infra.build.performance_sources.observations --data DIR [--unlicensed FILE]`, run in the
 repository's root.
 
-DIR holds public tables named in SOURCES.md; rows of sources that it has not stay as committed. Needed only
-when a source is added."""
+DIR holds public tables named in SOURCES.md; for sources that are not there, the committed rows are kept.
+Needed only when a source is added."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from advisor.infra.build.performance_sources.sources_rates import rates
 from advisor.models.performance.frames import STEP_COLUMNS
 
 COLUMNS = tuple(STEP_COLUMNS)
-# Such a source's facts may be looked at, but are not passed on: the committed table has none.
+# Facts of such a source may be used but not redistributed: the committed table leaves them out.
 NO_LICENCE = "none seen"
 DEFAULT_PATH = Path(__file__).with_name("observations.csv.gz")
-# fp16 there runs at the fp32 rate or at a 64th of it, by library: sources disagree by 2x.
+# GPUs whose fp16 runs at the fp32 rate or at a 64th of it, depending on the library: sources differ by 2x.
 _WITHOUT_TENSOR_CORES = r"\b(?:K80|K520|M40|M60|M4000|P4|P40|P100|GTX|TITAN X|Xp|P5000|P6000|1080 Ti)\b"
 
 
 def observations(folder: Path) -> tuple[pd.DataFrame, dict[str, int]]:
-    """All rows in the table's columns and order, and what was left out, by table."""
+    """All rows in the table's columns and order, and the number of rows left out, by table."""
     left_out: dict[str, int] = {}
     tables = [rates(folder, left_out)]
     for read in BULK:
@@ -58,7 +58,7 @@ def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(rows: pd.DataFrame, path: Path) -> None:
-    """The table as gzipped CSV, four significant digits, the same bytes each time."""
+    """Write gzipped CSV with four significant digits; equal rows give equal bytes."""
     digits = rows.copy()
     for column in ("step_seconds", "sigma", "peak_memory_mib", "batch_size"):
         digits[column] = digits[column].map(_digits)
@@ -71,7 +71,7 @@ def _digits(number: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the table beside this file, and print what it holds and lacks."""
+    """Write the table beside this file, and print its number of rows and what was left out."""
     parser = argparse.ArgumentParser(prog="advisor.infra.build.performance_sources.observations")
     parser.add_argument("--data", type=Path, required=True, help="the folder of public tables")
     parser.add_argument("--to", type=Path, default=DEFAULT_PATH)

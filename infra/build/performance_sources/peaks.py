@@ -1,7 +1,8 @@
-"""What is told of the GPU memory of a measured step, counted as its source counts it.
+"""Computes the GPU memory of a measured step in the way its source counts it.
 
-A source prints what tensors take, what torch has reserved, or what the driver shows; in units of its own;
-with its optimiser, its way to write attention, and parts that the table's network of that name has not."""
+Sources report the memory of tensors, the memory that torch reserved, or the driver's figure. They differ in
+units, optimiser and attention, and some of their networks have parts that the table's network of the same
+name lacks."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from advisor.models.performance.networks import NetworkFacts
 
 
 class Counts(StrEnum):
-    """What a peak is made of: tensors, all that torch keeps, or the whole process."""
+    """What a peak counts: tensors, all that torch reserves, or the whole process."""
 
     ALLOCATED = "allocated"
     RESERVED = "reserved"
@@ -30,12 +31,12 @@ class Counts(StrEnum):
 
 
 class Meaning(Struct, frozen=True):
-    """How a source's figures are to be read.
+    """How to read a source's figures.
 
-    `unit` is the MiB of what is filed as one MiB; `beside` are elements a pixel that networks of a name keep
-    for the backward pass beside the table's; `buckets` whether gradients lie once more in those that ranks
-    exchange; `searches` names networks for which cuDNN tries all its algorithms; `without` those whose figure
-    is not what it says, with the reason."""
+    `unit` is the MiB in one MiB as filed; `beside` has, for networks by pattern, extra elements per pixel
+    kept for the backward pass; `buckets` says that gradients are stored a second time for the exchange
+    between ranks; `searches` is a pattern of networks for which cuDNN tries all algorithms; `without` has
+    patterns of networks whose figures are unusable, with the reason."""
 
     counts: Counts = Counts.DRIVER
     unit: float = 1.0
@@ -49,19 +50,19 @@ class Meaning(Struct, frozen=True):
 _CACHE_FILLS = "images of all sizes: the cache fills the card"
 _OTHER_NETWORK = "another network than the table's of that name"
 _MEANINGS = {
-    # Batches that fill a card, where the allocator gives back what it has spare.
+    # Batches that fill a GPU, where the allocator returns unused memory.
     "timm": Meaning(Counts.ALLOCATED, optimizer=Optimizer.MOMENTUM),
-    # torch.cuda.max_memory_allocated() in 10^6 bytes, of forward and backward passes alone.
+    # torch.cuda.max_memory_allocated() in 10^6 bytes, of forward and backward passes only.
     "hf-transformers-docs": Meaning(Counts.ALLOCATED, 1e6 / MIB, Optimizer.SGD),
     # torch.cuda.memory_reserved() in 10^9 bytes (filed as GiB), of a whole pipeline.
     "lambda-diffusers": Meaning(Counts.RESERVED, 1e9 / (1024 * MIB)),
     "detectron2": Meaning(Counts.ALLOCATED, buckets=True),
-    # Scales of its norms are trained, so that each norm of ResNet's layers 2 to 4 keeps its input; its
-    # focal loss is one kernel, where torchvision's keeps nine more copies of all scores.
+    # The scales of its norms are trained, so each norm of ResNet's layers 2 to 4 keeps its input; its focal
+    # loss is one kernel, while torchvision's keeps nine more copies of all scores.
     "mmdetection": Meaning(
         Counts.ALLOCATED, beside={"rcnn": 117.5, "retinanet": 117.5 - 9 * 17}, buckets=True, searches="ssd"
     ),
-    # Heads twice as wide, with the layers' input beside their output, and an auxiliary head.
+    # Heads twice as wide, which keep the layers' inputs and outputs, and an auxiliary head.
     "mmsegmentation": Meaning(
         Counts.ALLOCATED,
         beside={"fcn|deeplab": 138.0},
@@ -74,39 +75,39 @@ _MEANINGS = {
         without={"detr|rcnn|retinanet": _CACHE_FILLS, "vit|distil": "network or length not said"},
     ),
 }
-# Workspaces of convolutions that live at the peak of tensors, as a share of what the replay has spare:
-# of the algorithms that cuDNN expects to be quick, and of all that it tries.
+# Convolution workspaces in use at the peak of tensors, as a share of the replay's spare memory: for the
+# algorithms that cuDNN expects to be fast, and for all that it tries.
 _WORKSPACE, _SEARCHED = 0.7, 1.4
-# Bytes that unfused attention keeps of each score in 16 bits, under autocast (whose softmax is fp32) and in
-# fp32: the softmax, what is left of it after dropout, and which is. Without dropout that is the softmax,
-# in the width of what follows too; GPT-NeoX takes it in fp32 always.
+# Bytes kept per score of unfused attention in 16 bits, under autocast (softmax in fp32) and in fp32: the
+# softmax, its values after dropout, and the dropout mask. Without dropout only the softmax, also in the width
+# of what follows; GPT-NeoX always computes it in fp32.
 _KEPT, _WITHOUT_DROPOUT = (5, 7, 9), (2, 6, 4)
 _KEPT_BY_FAMILY = {"albert": _WITHOUT_DROPOUT, "beit": _WITHOUT_DROPOUT, "pythia": (6, 6, 8)}
-# What a replay has of those whose attention is never one kernel: the softmax in the width of the rest.
+# Bytes per score in the replay of networks that never fuse attention: the softmax in the usual width.
 _REPLAYED = (2, 2, 4)
 _FUSED, _MATH = [KINDS.index("attention"), KINDS.index("attention_masked")], KINDS.index("attention_math")
-# From so many images on lambda-diffusers decodes one after another.
+# With more images than this, lambda-diffusers decodes them one after another.
 _DECODED_TOGETHER = 31
 
 
 def meaning_of(source: str) -> Meaning:
-    """How a source's peaks are read; one that nobody described shows what the driver does."""
+    """How to read a source's peaks; by default they are the driver's figure."""
     return next((meaning for name, meaning in _MEANINGS.items() if source.startswith(name)), Meaning())
 
 
 def measured_mib(source: str, filed: float) -> float:
-    """MiB of what is filed of a source as MiB."""
+    """MiB of a source's figure that is filed as MiB."""
     return filed * meaning_of(source).unit
 
 
 def counts_in(notes: str) -> str:
-    """What a row's own notes say that its peak counts; '' where they do not."""
+    """What a peak counts according to the row's notes; '' if they do not say."""
     words = {"nvidia-smi|nvml": Counts.DRIVER, "reserved": Counts.RESERVED, "allocated": Counts.ALLOCATED}
     return next((counts for word, counts in words.items() if re.search(word, notes.lower())), "")
 
 
 def reason_against(source: str, network: str) -> str | None:
-    """Why a source's peak of a network is nothing to compare with; None where it is."""
+    """Why a source's peak of a network cannot be compared; None if it can."""
     without = meaning_of(source).without
     return next((reason for names, reason in without.items() if re.search(names, network)), None)
 
@@ -114,8 +115,8 @@ def reason_against(source: str, network: str) -> str | None:
 def peak_of(
     source: str, facts: NetworkFacts, workload: Workload, confidence: float, counts: str = ""
 ) -> tuple[float, float, float]:
-    """MiB of a workload's peak under a source's protocol, as the row or else its source counts them: lower
-    bound, median, upper bound."""
+    """MiB of a workload's peak under a source's protocol, counted as in the row or else as in its source:
+    lower bound, median, upper bound."""
     mib, beside_context = step_mib(source, facts, workload, counts)
     peak = gpu_peak(
         bundled_profile(facts.name, facts.input), _conditions(source, facts, workload), confidence
@@ -126,7 +127,8 @@ def peak_of(
 
 
 def step_mib(source: str, facts: NetworkFacts, workload: Workload, counts: str = "") -> tuple[float, bool]:
-    """MiB of a workload's step as `peak_of` counts them, without what CUDA takes, and whether that counts."""
+    """MiB of a workload's step, counted as in `peak_of` but without CUDA's part; and whether that part
+    counts."""
     meaning, protocol = meaning_of(source), dict(workload.conditions)
     conditions = _conditions(source, facts, workload)
     step = step_memory(bundled_profile(facts.name, facts.input), conditions)
@@ -164,8 +166,8 @@ def attends(facts: NetworkFacts) -> bool:
 
 
 def unfused_mib(facts: NetworkFacts, workload: Workload) -> float:
-    """MiB of attention's scores where they are tensors: in training those of all layers, each with what is
-    made of it; in inference the largest layer's twice."""
+    """MiB of attention scores stored as tensors: in training those of all layers with what is derived from
+    them; in inference twice the largest layer's."""
     rows = facts.kernels[Task.INFERENCE]
     fused, math = rows[np.isin(rows["kind"], _FUSED)], rows[rows["kind"] == _MATH]
     head = fused["reduction"].astype(float)
@@ -176,14 +178,14 @@ def unfused_mib(facts: NetworkFacts, workload: Workload) -> float:
     if workload.task is Task.INFERENCE:
         return float(scores.max(initial=0.0)) * (8 if width == 2 else 4) * workload.batch_size / MIB
     kept = _KEPT_BY_FAMILY.get(facts.family, _KEPT)[width] * float((scores * fused["count"]).sum())
-    # Two products of a layer, each over a head's size, which is less than the keys.
+    # A layer has two products over the head size, which is smaller than the number of keys.
     each = math["flops"] / (4.0 * np.minimum(math["reduction"], math["width"]).clip(min=1))
     kept += (_WITHOUT_DROPOUT[width] - _REPLAYED[width]) * float((each * math["count"]).sum())
     return kept * workload.batch_size / MIB
 
 
 def _pipeline_mib(unet: StepMemory, conditions: Conditions, saved: float) -> float:
-    """All weights of a text-to-image pipeline, with the larger of its denoising and its decoding: guidance
+    """All weights of a text-to-image pipeline, plus the larger of its denoising and decoding steps; guidance
     denoises each image twice."""
     images = conditions.batch_size // 2
     together = images if images <= _DECODED_TOGETHER else 1

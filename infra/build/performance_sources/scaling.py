@@ -1,8 +1,8 @@
-"""Makes scaling.csv: how much slower a step is when several GPUs of a host take it together.
+"""Makes scaling.csv: how much longer a step takes when several GPUs of a host share it.
 
 `python -m advisor.infra.build.performance_sources.scaling DIR`, run in the repository's root. DIR holds the
-sources' own files (SOURCES.md). Every row is a run on several GPUs beside the run of the same network,
-precision, software and batch size *a GPU* on one GPU of the same machine."""
+sources' original files (SOURCES.md). Every row is a run on several GPUs, paired with the run of the same
+network, precision, software and batch size *per GPU* on one GPU of the same machine."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from advisor.infra.build.performance_sources.naming import LAMBDA_NETWORKS, TASK
 
 DEFAULT_PATH = Path(__file__).with_name("scaling.csv")
 COLUMNS = ("source", "system", "gpu", "network", "task", "precision", "batch_size", "gpus")
-# Of torchvision's and timm's networks, and of BERT base with the head for questions; NVIDIA's examples
-# by their papers, those of SSD and nnU-Net about.
+# Parameters of torchvision's and timm's networks, and of BERT base with the question-answering head; of
+# NVIDIA's examples from their papers, approximate for SSD and nnU-Net.
 PARAMETERS = {
     "alexnet": 61_100_840,
     "bert": 108_893_186,
@@ -44,9 +44,9 @@ _TENSORFLOW_NETWORKS = {
     "ResNet-152": "resnet152",
     "VGG16": "vgg16",
 }
-# Its other workloads (NCF, speech, detection) are no networks whose parameters are stated.
+# Parameters of Pollux's other workloads (NCF, speech, detection) are not stated.
 _POLLUX_NETWORKS = {"imagenet": "resnet50", "cifar10": "resnet18", "bert": "bert"}
-# Their name, and the samples of which their rate counts that many a batch: 192 tokens of a sequence.
+# Network name, and samples per batch item in the rate: Transformer-XL counts a sequence's 192 tokens.
 _NVIDIA_NETWORKS = {
     "Detection/SSD": ("ssd300-resnet50", 1),
     "LanguageModeling/Transformer-XL": ("transformer-xl-base", 192),
@@ -123,9 +123,9 @@ def pollux_rows(directory: Path) -> pd.DataFrame:
 
 
 def nvidia_rows(directory: Path) -> pd.DataFrame:
-    """NVIDIA's examples in PyTorch, a process a GPU, on DGX-1, DGX-2 and DGX A100 (BSD-3, Apache-2.0).
+    """NVIDIA's PyTorch examples, one process per GPU, on DGX-1, DGX-2 and DGX A100 (BSD-3, Apache-2.0).
 
-    Only examples that state the batch of one GPU and train as fast as they can on one, too."""
+    Only examples that state the batch per GPU and also train at full speed on one GPU."""
     rows = pd.read_csv(find_source(directory, "nvidia_dle_pytorch.csv"))
     rows = rows[(rows.task == "training") & rows.network.isin(_NVIDIA_NETWORKS) & rows.batch_size.notna()]
     rows = rows[~rows.notes.str.contains("Large model")]
@@ -155,7 +155,8 @@ def _dgx_gpu(gpu: str, notes: str) -> str:
 
 
 def compact(directory: Path) -> pd.DataFrame:
-    """All runs on several GPUs beside theirs on one, sorted; `efficiency` is step over step."""
+    """All runs on several GPUs paired with runs on one, sorted; `efficiency` is the ratio of their step
+    times."""
     sources = [read(directory) for read in (lambda_rows, tensorflow_rows, pollux_rows, nvidia_rows)]
     rows = pd.concat(sources, ignore_index=True).dropna()
     several = rows[rows.gpus > 1]

@@ -1,7 +1,7 @@
-"""Measured steps of the large public tables: timm, torchvision, Keras, tf_cnn_benchmarks and kin.
+"""Measured steps of the large public tables: timm, torchvision, Keras, tf_cnn_benchmarks and similar.
 
-Each reader gives a table with the columns of `observations.COLUMNS` that its source has, one line a step;
-what it leaves out, and why, stands in its comments and in SOURCES.md."""
+Each reader returns a table with those columns of `observations.COLUMNS` that its source has, one row per
+step. Comments and SOURCES.md say what is left out, and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from advisor.infra.build.performance_sources.naming import (
     named,
 )
 
-# What most sources have in common; a reader names what differs.
+# Values that most sources share; a reader sets those that differ.
 _USUAL = {"stack": "eager", "memory_format": "contiguous", "tf32": "none", "gpu_count": 1}
 _TIMM_FILE = re.compile(
     r"benchmark-(?P<phase>infer|train)-(?P<precision>amp|amp_bf16|bf16|fp32)-(?P<format>nchw|nhwc)-"
@@ -39,12 +39,12 @@ def timm(folder: Path) -> pd.DataFrame:
     if not tables:
         raise FileNotFoundError(f"no benchmark-*.csv is below {folder}; SOURCES.md says where they are from")
     rows = pd.concat([table for table in tables if table is not None], ignore_index=True)
-    # One network under several tags of weights is one step, at its median.
+    # Several tags of weights of one network make one step, with their median.
     cell = ["network", "task", "stack", "framework", "memory_format", "gpu", "input", "batch_size"]
     rows["sigma"] = 0.02
     first = rows.groupby(cell, as_index=False).first()
     first["step_seconds"] = rows.groupby(cell).step_seconds.median().to_numpy()
-    # PyTorch 1 pads by reflection in channels_last several times slower: nobody has that any more.
+    # In channels_last, PyTorch 1's reflection padding is several times slower; current versions are not.
     slow = first.network.str.startswith("tresnet") & (first.memory_format == "channels_last")
     first["fit"] = (~(slow & first.framework.str.startswith("pt11"))).astype(int)
     return first
@@ -89,11 +89,12 @@ def _timm_file(path: Path) -> pd.DataFrame | None:
 
 
 def torchvision(folder: Path) -> pd.DataFrame:
-    """PyTorch 1.x, batch 12, fp32 and wholly fp16, torchvision networks (MIT).
+    """PyTorch 1.x, batch 12, fp32 and entirely fp16, torchvision networks (MIT).
 
-    The copy of the batch to the GPU is in the step; training has no optimiser step."""
+    The step includes the copy of the batch to the GPU; training has no optimiser step."""
     rows = pd.read_csv(find_source(folder, "torchvision_gpu_benchmark.csv"))
-    # Several GPUs are DataParallel, which copies the network at each step; double is no precision.
+    # Runs on several GPUs use DataParallel, which copies the network at each step; double is not a supported
+    # precision.
     rows = rows[(rows.num_gpus == 1) & rows.precision.isin(["float", "half"])]
     spread = (rows.std_ms / rows.mean_ms / rows.n**0.5).clip(0.005, 0.1)
     return pd.DataFrame(
@@ -121,7 +122,7 @@ def gavel(folder: Path) -> pd.DataFrame:
     rows = pd.read_csv(find_source(folder, "gavel_isolated_throughputs.csv"))
     rows = rows[(rows.file == "physical") & (rows.scale_factor_gpus == 1)]
     rows = rows[rows.gpu.isin(["v100", "p100", "k80"]) & (rows.throughput_steps_per_s > 0)]
-    # What `Recommendation`, `Transformer`, `A3C` and `CycleGAN` are is not described well enough.
+    # `Recommendation`, `Transformer`, `A3C` and `CycleGAN` are not described well enough.
     rows = rows[rows.model.isin(["ResNet-50", "ResNet-18"])]
     gpus = {"v100": "V100-SXM2-16GB", "p100": "P100-SXM2-16GB", "k80": "K80"}
     names = [named("gavel", name) for name in rows.model]
@@ -140,7 +141,7 @@ def gavel(folder: Path) -> pd.DataFrame:
             "sigma": 0.05,
             "host": "gavel/" + rows.gpu,
             "licence": "MIT",
-            # CIFAR's steps wait for their input; those of ImageNet hardly.
+            # CIFAR's steps wait for their input; ImageNet's hardly do.
             "fit": (rows.model == "ResNet-50").astype(int),
         }
     )
@@ -152,8 +153,8 @@ _PROFETS_OWN = ("AlexNet", "CIFAR10_CNN", "LeNet5", "MNIST_CNN", "ResNetSmall")
 def profet(folder: Path) -> pd.DataFrame:
     """TensorFlow 2.5 Keras training on AWS g4dn, p3 (and g3s, p2) at 32 to 256 pixels (MIT).
 
-    Only networks whose layers the table has: the small ones, and the un-strided AlexNet, are the authors'
-    own."""
+    Only networks whose layers are in the table: the small ones, and AlexNet without strides, are the authors'
+    designs."""
     rows = pd.read_csv(find_source(folder, "profet_training_latency.csv"))
     gpus = {"g4dn.xlarge": "T4", "p3.2xlarge": "V100-SXM2-16GB", "g3s.xlarge": "M60"}
     rows = rows[rows.instance_name.isin(gpus)]
@@ -217,7 +218,7 @@ def lambda_tf(folder: Path) -> pd.DataFrame:
 
 
 def _has_tf32(facts: Mapping[Any, Any]) -> bool:
-    """TensorFlow from 2.4 on uses it, and so does NVIDIA's own 1.15 built on CUDA 11."""
+    """Whether TF32 is on: in TensorFlow from 2.4, and in NVIDIA's 1.15 built on CUDA 11."""
     cuda = re.match(r"V?(\d+)", facts["CUDA"])
     release = re.match(r"(\d+)\.(\d+)", facts["TF"])
     if not cuda or int(cuda[1]) < 11 or not release:
@@ -227,7 +228,7 @@ def _has_tf32(facts: Mapping[Any, Any]) -> bool:
 
 
 def tf_official(folder: Path) -> pd.DataFrame:
-    """TensorFlow 1.1's own figures, synthetic data, one GPU (Apache-2.0)."""
+    """TensorFlow 1.1's official figures, synthetic data, one GPU (Apache-2.0)."""
     rows = pd.read_csv(find_source(folder, "tf_benchmarks_2017.csv"))
     rows = rows[(rows.num_gpus == 1) & (rows["data"] == "synthetic")]
     rows = rows[~rows.platform.str.contains("Distributed")]
@@ -256,7 +257,7 @@ def tf_official(folder: Path) -> pd.DataFrame:
 
 
 def frameworks(folder: Path) -> pd.DataFrame:
-    """MXNet's own figures (Apache-2.0), and others' without a licence (for evaluation only)."""
+    """MXNet's official figures (Apache-2.0), and others' without a licence (for evaluation only)."""
     rows = pd.read_csv(find_source(folder, "throughput_frameworks_gpus.csv"))
     rate = pd.to_numeric(rows.throughput, errors="coerce")
     rows = rows[(rate > 0) & rows.batch.notna()].assign(step_seconds=rows.batch / rate)
@@ -267,8 +268,8 @@ def frameworks(folder: Path) -> pd.DataFrame:
 
 
 def _mxnet(rows: pd.DataFrame) -> pd.DataFrame:
-    # The V100 has two tables of inference in the source, both marked fp32; the second is fp16:
-    # ResNet-50 runs at 2,340 images/s in it, twice what the chip can compute in fp32.
+    # The source has two tables of inference on V100, both marked fp32. The second is fp16: its ResNet-50 runs
+    # at 2,340 images/s, twice what the chip can compute in fp32.
     again = rows.duplicated(["framework", "gpu", "model", "task", "batch"])
     names = [named("mxnet", name) for name in rows.model]
     return pd.DataFrame(
@@ -367,7 +368,7 @@ def torch7(folder: Path) -> pd.DataFrame:
 def neusight(folder: Path) -> pd.DataFrame:
     """Whole transformers, PyTorch 2.1, fp32 without TF32, attention from plain products (MIT)."""
     rows = pd.read_csv(find_source(folder, "neusight_measured_e2e_ms.csv"))
-    # Their `fusion` is a compiler; dp, tp and pp are several GPUs.
+    # Their `fusion` is a compiler; dp, tp and pp use several GPUs.
     text = rows.case.str.extract(r"^(.+?)-(inf|train)-(\d+)-(\d+)(?:-(fusion|.+))?$")
     rows = rows.assign(model=text[0], phase=text[1], length=text[2], batch=text[3], option=text[4])
     rows = rows[rows.option.isna() | (rows.option == "fusion")]
@@ -395,9 +396,9 @@ def neusight(folder: Path) -> pd.DataFrame:
 
 
 def mlperf_inference(folder: Path) -> pd.DataFrame:
-    """Offline, closed, the best submission a GPU and round (Apache-2.0; v5.1 none seen).
+    """Offline, closed, the best submission per GPU and round (Apache-2.0; v5.1 has no licence file).
 
-    TensorRT, INT8 or less; the batch is not stated, `MLPERF_BATCH` stands for a large one."""
+    TensorRT, INT8 or less; the batch is not stated, so `MLPERF_BATCH` stands for a large one."""
     best = _best_submissions(folder)
     names = [named("mlperf-inference", name) for name in best["name"]]
     factor = pd.Series([name.batch_factor for name in names])
@@ -424,7 +425,7 @@ def mlperf_inference(folder: Path) -> pd.DataFrame:
 
 
 def _best_submissions(folder: Path) -> pd.DataFrame:
-    """MLPerf's best rate of one GPU by round (`source`), network (`name`) and `gpu`."""
+    """MLPerf's best rate per GPU by round (`source`), network (`name`) and `gpu`."""
     old = pd.read_csv(find_source(folder, "mlperf_inference_closed.csv"))
     old = old[(old.scenario == "offline") & (old.n_acc > 0)]
     old = old[old.accelerator.fillna("").str.contains("NVIDIA|Tesla|GeForce")]
@@ -446,7 +447,7 @@ def _best_submissions(folder: Path) -> pd.DataFrame:
         }
     )
     rows = pd.concat([first, second], ignore_index=True)
-    # Slices of a GPU, and boards whose GPU shares the host's memory.
+    # Fractions of a GPU, and boards whose GPU shares the host's memory.
     rows = rows[~rows.gpu.str.contains(r"MIG|80C|24Q|16Q|Virtualized|\b1g\.|Xavier|Orin", regex=True)]
     rows = rows[rows["name"].map(lambda name: named("mlperf-inference", name).input != "")]
     rows["gpu"] = rows.gpu.map(gpu_of)
@@ -458,7 +459,7 @@ def lambda_ngc(folder: Path) -> pd.DataFrame:
     rows = pd.read_csv(find_source(folder, "lambda_pytorch_ngc_runs.csv"))
     rows = rows[(rows.n_gpu == 1) & (rows.throughput > 0) & rows.gpu.notna()]
     rows["batch_per_gpu"] = pd.to_numeric(rows.batch_per_gpu, errors="coerce")
-    # Tokens and items a sample are not stated, and neither is SSD's and Mask R-CNN's batch.
+    # Tokens and items per sample are not stated, nor are the batches of SSD and Mask R-CNN.
     rows = rows[rows.unit.isin(["images/s", "sequences/s"]) & rows.batch_per_gpu.notna()]
     cell = ["gpu", "container", "model", "precision", "batch_per_gpu"]
     memory = rows.groupby(cell).peak_gpu_mem_mib.median().reset_index()

@@ -1,6 +1,6 @@
-"""Measured steps of the tables in the scorer's own format (`rates/*.csv`), one reader for all.
+"""Measured steps of the tables in the scorer's format (`rates/*.csv`), with one reader for all.
 
-A reader's `Rules` say what cannot be taken over as it stands; SOURCES.md says why."""
+A reader's `Rules` say which rows need special treatment; SOURCES.md says why."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def _nothing(rows: pd.DataFrame) -> pd.Series:
 
 
 class Rules(Struct, frozen=True):
-    """How one table is read: which rows are left out, which are only evaluated, and its licence.
+    """How one table is read: which rows are left out, which are only for evaluation, and its licence.
 
-    `large_batch` stands for batches that are not said, and are as large as the GPU holds."""
+    `large_batch` replaces batches that are not stated and are as large as the GPU holds."""
 
     licence: str
     left_out: Callable[[pd.DataFrame], pd.Series] = _nothing
@@ -41,13 +41,13 @@ class Rules(Struct, frozen=True):
 
 
 def _has(rows: pd.DataFrame, pattern: str, column: str = "notes") -> pd.Series:
-    # A column without a word is one of numbers.
+    # A column without text is numeric.
     return rows[column].astype(object).fillna("").astype(str).str.contains(pattern, regex=True)
 
 
 def _hf_left_out(rows: pd.DataFrame) -> pd.Series:
-    # Whole milliseconds that do not grow with the batch; one cell printed for two GPUs; ALBERT's
-    # latency, which is a token's there and a pass's in the tables beside it.
+    # Whole milliseconds that do not grow with the batch; one cell printed for two GPUs; ALBERT's latency,
+    # which is per token there and per pass in the tables beside it.
     misprint = (
         (rows.gpu == "T4")
         & (rows.network == "beit-base-patch16-224")
@@ -58,25 +58,25 @@ def _hf_left_out(rows: pd.DataFrame) -> pd.Series:
 
 
 def _hf_evaluated_only(rows: pd.DataFrame) -> pd.Series:
-    # The same rows with the fused kernel stand beside them; today's default is the fused one.
+    # The same rows are also there with the fused kernel, which is today's default.
     return _has(rows, "attention=eager") & _has(rows, r"2\.[2-9]", "framework")
 
 
 def _fastertransformer_evaluated_only(rows: pd.DataFrame) -> pd.Series:
-    """PyTorch's rows near the floor of their (network, GPU): that host launches at 55 us each."""
+    """PyTorch rows near the lowest time of their (network, GPU): that host takes 55 us per launch."""
     torch = rows.eager.isin(["eager", "torchscript"])
     floor = rows.groupby(["network", "framework", "gpu"]).step_ms.transform("min")
-    # Longformer takes as long in fp16 as in fp32: one of them is not what it says.
+    # Longformer takes as long in fp16 as in fp32, so one of the two is mislabelled.
     return torch & ((rows.step_ms < 1.8 * floor) | _has(rows, "longformer", "network"))
 
 
 def _detects_in_inference(rows: pd.DataFrame) -> pd.Series:
-    """Mask R-CNN's heads run on as many boxes as the data gives, and the host counts them."""
+    """Mask R-CNN's inference: its heads run on a number of boxes that depends on the data."""
     return (rows.task == "inference") & _has(rows, "(?i)mask.?r-?cnn", "network")
 
 
 def _dle_left_out(rows: pd.DataFrame) -> pd.Series:
-    """All but what the README's tables state with batch and unit, on one host."""
+    """All rows except those that the README's tables state with batch and unit, on one host."""
     convnets = _has(rows, r"^Classification/ConvNets/", "network") & (rows.task == "inference")
     convnets &= _has(rows, "Throughput Avg")
     boxes = rows.network.isin(["Detection/SSD", "Segmentation/MaskRCNN"])
@@ -88,24 +88,25 @@ def _dle_left_out(rows: pd.DataFrame) -> pd.Series:
 
 
 def _is_convnet_training(rows: pd.DataFrame) -> pd.Series:
-    """Scripts on one GPU; one table has a percentile of EfficientNet-B4 in the rate's column."""
+    """Training scripts on one GPU; one table has a percentile of EfficientNet-B4 in the rate column."""
     convnets = _has(rows, r"^Classification/ConvNets/", "network") & (rows.task == "training")
     misprint = _has(rows, "b4$", "network") & (rows.gpu == "V100-32GB")
     return convnets & (rows.gpu_count == 1) & ~misprint & ~_has(rows, "quant|widese", "network")
 
 
 def _flagperf_left_out(rows: pd.DataFrame) -> pd.Series:
-    """All but scripts of PyTorch's own networks with their loaders, on one host: the inputs of
-    Longformer, T5, DistilBERT and EfficientNetV2 are not said, and 1,144 images/s are no ViT-B/16."""
+    """All rows except scripts of PyTorch's networks with their loaders, on one host. The inputs of
+    Longformer, T5, DistilBERT and EfficientNetV2 are not stated, and 1,144 images/s is implausible for
+    ViT-B/16."""
     known = rows.network.isin(["bert_hf", "resnet50", "swin_transformer", "detr", "faster_rcnn", "retinanet"])
     return ~(known & _has(rows, "p_train") & (rows.gpu_count <= 8) & rows.batch_size.notna())
 
 
 def _vision_left_out(rows: pd.DataFrame) -> pd.Series:
-    """Networks that no table has; of FFCV's runs of one network the middle one stands for all."""
+    """Networks that are in no table; of FFCV's runs of a network, only the middle one is kept."""
     usual = _has(rows, "^ghostnet|^convnext_atto$|^convnext_tiny$|^inceptionnext|^resnet50$|^Swin", "network")
     middle = (rows.source == "ffcv-imagenet") & rows.samples_per_second.isin([23808.0, 9931.53])
-    # Slower than its own training: not in the precision of the table's.
+    # Slower than its training, so not in the table's precision.
     doubted = (rows.source == "vmamba") & (rows.task == "inference")
     return doubted | ~((usual & (rows.source != "ffcv-imagenet")) | middle)
 
@@ -115,8 +116,8 @@ def _model_zoo_left_out(rows: pd.DataFrame) -> pd.Series:
 
 
 def _mm_evaluated_only(rows: pd.DataFrame) -> pd.Series:
-    """One image with heads that depend on the data: such a rate measures launches. Segmenters see
-    whole images, whose size is only known for Cityscapes."""
+    """Rates of one image with heads that depend on the data mostly measure launches. Segmenters run on whole
+    images, whose size is known only for Cityscapes."""
     boxes = rows.source.str.contains("mmdet|detectron")
     return (rows.task == "inference") & (boxes | ~_has(rows, "Cityscapes", "input"))
 
@@ -149,10 +150,10 @@ TABLES = {
     "tensorrt_bert.csv": Rules(_APACHE),
     "flagperf.csv": Rules(_APACHE, _flagperf_left_out, tf32="all"),
     "vision_a100.csv": Rules(_APACHE, _vision_left_out, channels_last=True),
-    # Their precision is not said, and the real loader stands inside the step.
+    # The precision is not stated, and the step includes the real loader.
     "sia.csv": Rules("none seen", lambda rows: _has(rows, "ratios only")),
 }
-# Figures of AGPL and GPL projects are facts; the sources below carry another licence than the rest.
+# Figures of AGPL and GPL projects are facts; the sources below have a different licence from the rest.
 _OTHER_LICENCES = {
     "ultralytics-yolov5": "AGPL-3.0 (figures)",
     "yolov7": "GPL-3.0 (figures)",
@@ -170,7 +171,7 @@ _OTHER_LICENCES = {
 
 
 def rates(folder: Path, left_out: dict[str, int]) -> pd.DataFrame:
-    """All tables that are there; `left_out` counts what was not taken, by table."""
+    """The rows of all tables in the folder; `left_out` counts rows that were not used, by table."""
     result = []
     for name, rules in TABLES.items():
         try:
@@ -223,7 +224,7 @@ def _table(rows: pd.DataFrame, rules: Rules, name: str, left_out: dict[str, int]
 
 
 def _is_mm_half(rows: pd.DataFrame) -> pd.Series:
-    """mm*'s fp16 keeps weights in fp32, as autocast does; mmdetection files it under its name alone."""
+    """fp16 of mm* keeps weights in fp32, as autocast does; mmdetection marks it by the row's name only."""
     named = (rows.source == "mmdetection-v2") & _has(rows, "^fp16 ", "network")
     return named | (rows.source.str.startswith("mm") & (rows.precision == "fp16"))
 
@@ -234,28 +235,28 @@ def _variant(note: str, eager: str) -> str:
 
 
 def _step(rows: pd.DataFrame) -> pd.Series:
-    """Seconds of one step of one GPU's batch: as stated, or else from the rate."""
+    """Seconds of one step of one GPU's batch: as stated, else from the rate."""
     rate = rows.batch_size * rows.gpu_count / rows.samples_per_second
     return (rows.step_ms / 1000).where(rows.step_ms.notna(), rate)
 
 
 def _rounding(rows: pd.DataFrame) -> pd.Series:
-    """Half of the last digit that the source prints, and no less than 2 %."""
+    """Relative rounding error: half of the last digit that the source prints, at least 2 %."""
     value = rows.step_ms.where(rows.step_ms.notna(), rows.samples_per_second)
     whole = (value % 1 == 0) & (value > 0)
     return (0.3 / value.where(whole)).fillna(0.02).clip(0.02, 0.3)
 
 
 def _memory(rows: pd.DataFrame) -> pd.Series:
-    """MiB, where the row's own step has it (mm* prints training's beside inference's)."""
+    """MiB, if it belongs to the row's step (mm* prints training memory beside inference rates)."""
     memory = rows.peak_memory_mib.where(rows.peak_memory_mib < 200_000)
     return memory.where(~_has(rows, "memory is the TRAINING peak") & ~_has(rows, "unusable"))
 
 
 def _training_memory(rows: pd.DataFrame, made: pd.DataFrame) -> pd.DataFrame:
-    """Rows without a step: what training took, which mm* prints beside the rate of inference."""
+    """Rows without a step, with the training memory that mm* prints beside the rate of inference."""
     value = _has(rows, "memory is the TRAINING peak") & rows.peak_memory_mib.notna()
-    # Of more classes than the table's segmenters have, at the size of the image: gigabytes of scores.
+    # With more classes than the table's segmenters, at the size of the image: scores take gigabytes.
     value &= ~_has(rows, "ADE20K|Pascal Context", "input")
     more = made[value].copy()
     crop = _has(rows, "crop")[value]

@@ -1,4 +1,4 @@
-"""Makes stalls.csv: runs on real data beside the same runs on synthetic data.
+"""Makes stalls.csv: runs on real data, paired with the same runs on synthetic data.
 
 `python -m advisor.infra.build.performance_sources.stalls DIR`, run in the repository's root. DIR holds
 articles/input_pipeline_real_vs_synthetic.csv and lambda_tf_cnn_benchmarks.csv (SOURCES.md)."""
@@ -31,12 +31,12 @@ _REAL = {"plain": "real_ips", "distorted": "real_distort_ips"}
 _CELL = ["system", "n_gpu", "precision", "task", "model"]
 # tf_cnn_benchmarks' input widths; 224 for all others.
 _WIDTHS = {"alexnet": 227, "inception3": 299, "inception4": 299}
-# Its runs on real data were made without XLA, so they are paired with synthetic ones without it.
+# The runs on real data did not use XLA, so they are paired with synthetic runs without it.
 _WITHOUT_XLA = "Gold_6230-GeForce_RTX_2080_Ti_NVLink_XLA_trt2"
 
 
 def stalled_rows(directory: Path) -> pd.DataFrame:
-    """One row a run on real data; runs without a positive rate on both sides are left out."""
+    """One row per run on real data; pairs without a positive rate on both sides are left out."""
     table = pd.read_csv(find_source(directory, "input_pipeline_real_vs_synthetic.csv"))
     rows = table.copy()
     rows["syn_ips"] = pd.to_numeric(rows["syn_ips"], errors="coerce")
@@ -71,7 +71,7 @@ def _kind(rows: pd.DataFrame, kind: str, column: str) -> pd.DataFrame:
 
 
 def _synthetic_rates(directory: Path) -> dict[tuple[object, ...], float]:
-    """The best of several ways of updating variables: the rate that users quote."""
+    """The highest rate over several ways of updating variables, which is the rate that users quote."""
     rows = pd.read_csv(find_source(directory, "lambda_tf_cnn_benchmarks.csv"))
     rows = rows[rows["data"] == "syn"].rename(columns={"num_gpus": "n_gpu", "phase": "task"})
     rates = pd.to_numeric(rows["images_per_sec"], errors="coerce")

@@ -1,6 +1,6 @@
-"""Finding the cheapest configuration in few trials, from tables of other workloads.
+"""Searches for the cheapest configuration in few trials, using tables of other workloads.
 
-Knows configurations and costs, no networks: see `docs/internals/search.md`."""
+Works on configurations and costs, and knows nothing of networks: see `docs/internals/search.md`."""
 
 from advisor.infra.build.search.engine import Problem, Proposal, propose
 from advisor.infra.build.search.tables import Replay, Run, Step, Table, replay

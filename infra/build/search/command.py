@@ -1,4 +1,4 @@
-"""`advisor sweep simulate`, of a checkout alone: the search played on a measured table."""
+"""`advisor sweep simulate`, only available in a checkout: replays the search on a measured table."""
 
 from __future__ import annotations
 

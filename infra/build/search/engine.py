@@ -1,7 +1,7 @@
-"""Which configuration to try next, so that the cheapest one is found in few trials.
+"""Chooses the configuration to try next, so that the cheapest one is found in few trials.
 
-Expected improvement (Jones, Schonlau and Welch 1998) of log cost under a mixture of beliefs, times the chance
-that the configuration works. Pure: the same problem and trials give the same answer."""
+Maximises the expected improvement (Jones, Schonlau and Welch 1998) of log cost under a mixture of beliefs,
+times the probability that the configuration works. Pure: equal problems and trials give equal answers."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from advisor.infra.build.search.prior import (
 from advisor.models.bayes import Floats
 from advisor.models.performance.surface import matern52
 
-# Regret of a first guess beyond this (log: twenty times the price) is not distinguished.
+# Upper limit on the regret of a first guess (in logarithms: twenty times the price).
 _WORST_REGRET = 3.0
-# The kernel of a workload without history takes no fewer trials than this.
+# Fewest trials from which the kernel of a workload without history is fitted.
 _FEWEST_TO_LEARN = 4
-# Improvements closer than this are ties, which the seed breaks.
+# Scores closer than this are ties, which the seed breaks.
 _TIE = 1e-12
 
 
 class Problem(Struct, frozen=True):
-    """Configurations `features` (n, d) in 0..1, which of them may be tried (n,), what other
-    workloads cost there, and what follows from that."""
+    """Configurations `features` (n, d) in 0..1, which of them may be tried (n,), other workloads' costs
+    there, and the prior that follows."""
 
     features: Floats
     available: np.typing.NDArray[np.bool_]
@@ -41,7 +41,7 @@ class Problem(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True):
-    """The next trial and by which share it is expected to lower the price; None: not known yet."""
+    """The next trial, and the expected saving as a share of the price (None: not known yet)."""
 
     index: int
     expected_saving: float | None
@@ -49,7 +49,7 @@ class Proposal(Struct, frozen=True):
 
 
 def problem_of(features: Floats, available: np.typing.NDArray[np.bool_], history: History) -> Problem:
-    """A search with its prior; raises `ValueError` where the shapes do not agree."""
+    """A search problem with its prior; `ValueError` if the shapes do not agree."""
     rows = len(features)
     if len(available) != rows or history.log_cost.shape[1] != rows:
         raise ValueError("features, available and history describe different configurations")
@@ -57,9 +57,9 @@ def problem_of(features: Floats, available: np.typing.NDArray[np.bool_], history
 
 
 def propose(problem: Problem, trials: Mapping[int, float | None], *, seed: int = 0) -> Proposal | None:
-    """The next trial after `trials`, log costs by configuration (None: it failed).
+    """The next trial after `trials`, which maps configurations to log costs (None: it failed).
 
-    None when every configuration was tried."""
+    Returns None when every configuration was tried."""
     left = problem.available.copy()
     left[list(trials)] = False
     if not left.any():
@@ -84,7 +84,7 @@ def _beliefs(problem: Problem, worked: Sequence[int], costs: Floats) -> Posterio
 
 
 def _expected_saving(beliefs: Posterior, best: float) -> Floats:
-    """E[max(0, best - log cost)] (n,): for small savings, a share of the price."""
+    """E[max(0, best - log cost)] (n,): for small savings, this is a share of the price."""
     from scipy.special import ndtr
 
     z = (best - beliefs.means) / beliefs.deviations
@@ -94,7 +94,8 @@ def _expected_saving(beliefs: Posterior, best: float) -> Floats:
 
 
 def _first_guess(problem: Problem, chances: Floats, failures: int) -> Floats:
-    """Until something works: least expected regret, and ever more the chance of working."""
+    """Scores until a trial works: low expected regret, and with more failures mainly the chance of
+    working."""
     regret = np.zeros(len(chances))
     for component in problem.prior.components:
         above = component.mean - component.mean[problem.available].min()
@@ -109,21 +110,21 @@ def _best(scores: Floats, allowed: np.typing.NDArray[np.bool_], seed: int) -> in
     return int(np.random.default_rng(seed).choice(ties))
 
 
-# Beliefs of a workload that failed, or worked, where another did so too.
+# Probability that a configuration works if it worked, or failed, for a similar workload.
 _LIKE_WORKED, _LIKE_FAILED = 0.97, 0.3
 _SHARE_OF_LIKE = 0.9
 _LEAST, _MOST = 0.02, 0.98
-# Of the latent logit: failures spread to configurations alike.
+# Of the latent logit: a failure also makes similar configurations less likely to work.
 _VARIANCE, _LENGTH = 9.0, 1.0
 
 
 def chance_of_working(
     features: Floats, worked_elsewhere: Floats, worked: Sequence[int], failed: Sequence[int]
 ) -> Floats:
-    """Probabilities (n,), from other workloads' outcomes (w, n) and this one's trials.
+    """Probabilities (n,), from other workloads' outcomes (w, n) and this workload's trials.
 
-    First by likeness: other workloads count by how well their outcomes foretell these. Then by nearness: a
-    logit with a Gaussian process over the configurations `features` (n, d)."""
+    First, other workloads are weighted by how well their outcomes predict these trials. Then a logit with a
+    Gaussian process over the configurations `features` (n, d) is fitted."""
     chances = _by_likeness(worked_elsewhere, worked, failed)
     if not failed:
         return chances
@@ -150,7 +151,7 @@ def _by_likeness(elsewhere: Floats, worked: Sequence[int], failed: Sequence[int]
 
 
 def _shift(covariance: Floats, logits: Floats, outcome: Floats) -> Floats:
-    """Weights (k,) of the trials at the posterior's mode: convex, so that it is always found."""
+    """Weights (k,) of the trials at the posterior's mode; the problem is convex, so it is always found."""
     from scipy.optimize import minimize
 
     def unlikely(shift: Floats) -> tuple[float, Floats]:

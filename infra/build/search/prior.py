@@ -1,9 +1,9 @@
-"""What other workloads' tables say about a new one's costs, before and after its first trials.
+"""Predicts a new workload's costs from other workloads' tables, before and after its first trials.
 
-A new workload either behaves like one that was seen (its whole curve over the configurations is a component
-of its own) or like the average of all; a component's weight follows from how well it foretold the trials so
-far. The average alone forgets what only one workload showed, such as costs that fall to a third once all data
-fits into memory."""
+A new workload behaves either like a known one (whose whole curve over the configurations is one component) or
+like the average of all; each component's weight follows from how well it predicted the trials so far. The
+average alone would lose what only one workload shows, such as costs that fall to a third once all data fits
+into memory."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from advisor.models.performance.surface import matern52, scaled_distance
 
 Floats = NDArray[np.float64]
 
-# Log-normal beliefs about the kernel before any table is seen: (centre, standard deviation) of
-# the logarithm. Costs are in logs, columns in 0..1.
+# Log-normal priors on the kernel before any table is seen: (centre, standard deviation) of the logarithm.
+# Costs are in logs, columns in 0..1.
 _VARIANCE = (np.log(0.1), 2.0)
 _LENGTH = (0.0, 1.0)
 _NOISE = (np.log(0.003), 1.0)
 _ITERATIONS = 40
-# Standard deviations from those beliefs that no table may lead further away.
+# Limit, in standard deviations of these priors, on how far tables can move the kernel.
 _FARTHEST = 4.0
-# Variance of a function's own level, in variances of its shape.
+# Variance of a function's level, relative to the variance of its shape.
 _LEVEL_SHARE = 0.5
-# Where fewer were run, differences of one workload say nothing about lengths.
+# With fewer runs, differences within one workload say nothing about lengths.
 _FEWEST = 3
 
 
 class Kernel(Struct, frozen=True):
-    """A Matern kernel: variance of log cost, a length for each column, variance of repeats."""
+    """A Matern kernel: variance of log cost, a length scale for each column, variance of repeats."""
 
     variance: float
     lengths: Floats
@@ -44,9 +44,9 @@ class Kernel(Struct, frozen=True):
 
 
 def fit_kernel(features: Floats, residuals: Sequence[Floats]) -> Kernel:
-    """The likeliest kernel of several functions over the same configurations.
+    """The maximum-likelihood kernel of several functions over the same configurations.
 
-    `features` is (n, d); each of `residuals` (n,), log costs less their mean, nan where unknown."""
+    `features` is (n, d); each of `residuals` (n,) is log costs minus their mean, nan where unknown."""
     from scipy.optimize import minimize
 
     width = features.shape[1]
@@ -81,10 +81,10 @@ def _kernel(logs: Floats) -> Kernel:
 
 
 def _unlikelihood(kernel: Kernel, squares: Floats, rows: Sequence[Floats]) -> tuple[float, Floats]:
-    """Negative log likelihood of the rows, and its slope over the kernel's logarithms (d + 2,).
+    """Negative log likelihood of the rows, and its gradient in the kernel's logarithms (d + 2,).
 
-    `squares` (n, n, d) are squared differences. The slope is Rasmussen and Williams, equation 5.9, summed
-    over rows; each row has a level of its own, which says nothing about the shape."""
+    `squares` (n, n, d) are squared differences. The gradient is Rasmussen and Williams, equation 5.9, summed
+    over rows; each row has a separate level, which says nothing about the shape."""
     scaled = squares / kernel.lengths**2
     far = scaled_distance(scaled)
     decay = np.exp(-far)
@@ -105,9 +105,9 @@ def _unlikelihood(kernel: Kernel, squares: Floats, rows: Sequence[Floats]) -> tu
     return total, np.array([variance, *lengths, noise])
 
 
-# Variance of a workload's own level of log cost: wide, since workloads differ by hundreds.
+# Variance of a workload's level of log cost: wide, since workloads differ by factors of hundreds.
 _LEVEL = 4.0
-# Belief that the new workload is like none of those that were seen.
+# Prior probability that the new workload is unlike all known ones.
 _UNLIKE_ALL = 0.1
 _ROUNDS = 20
 _SMALLEST_VARIANCE = 1e-9
@@ -116,20 +116,20 @@ _SMALLEST_VARIANCE = 1e-9
 class History(Struct, frozen=True):
     """Measured tables of other workloads over the same configurations, both of shape (w, n).
 
-    `log_cost` is nan where a run failed or was never made, `worked` 1, 0 or nan likewise."""
+    `log_cost` is nan where a run failed or was not made; `worked` is 1, 0 or nan (not run)."""
 
     log_cost: Floats
     worked: Floats
 
     @classmethod
     def none(cls, configurations: int) -> History:
-        """No other workload is known."""
+        """An empty history: no other workload is known."""
         empty = np.empty((0, configurations))
         return cls(empty, empty.copy())
 
 
 class Component(Struct, frozen=True):
-    """One belief: log costs (n,) but for their level, and their covariance (n, n)."""
+    """One belief: log costs (n,) up to their level, and their covariance (n, n)."""
 
     mean: Floats
     covariance: Floats
@@ -144,7 +144,7 @@ class Prior(Struct, frozen=True):
 
 
 class Posterior(Struct, frozen=True):
-    """After trials: `weights` (c,), log costs and their standard deviations (c, n)."""
+    """Beliefs after trials: `weights` (c,), means and standard deviations of log costs (c, n)."""
 
     weights: Floats
     means: Floats
@@ -162,13 +162,13 @@ def learn_prior(features: Floats, history: History) -> Prior:
     covariance = kernel.between(features, features)
     each = (1 - _UNLIKE_ALL) / len(rows)
     components = [_like(row, mean, covariance, kernel.noise, each) for row in centred]
-    # The average itself is only known as well as so many workloads show it.
+    # The average is uncertain, since it comes from a limited number of workloads.
     components.append(Component(mean, covariance * (1 + 2 / len(rows)), _UNLIKE_ALL))
     return Prior(tuple(components), kernel.noise)
 
 
 def prior_of_trials(features: Floats, at: Sequence[int], log_costs: Floats) -> Prior:
-    """Where no other workload is known, the trials themselves show how costs vary."""
+    """A prior without other workloads: the trials show how costs vary."""
     values = np.full(len(features), np.nan)
     values[list(at)] = log_costs - log_costs.mean()
     kernel = fit_kernel(features, [values])
@@ -176,7 +176,7 @@ def prior_of_trials(features: Floats, at: Sequence[int], log_costs: Floats) -> P
 
 
 def posterior_of(prior: Prior, at: Sequence[int], log_costs: Floats) -> Posterior:
-    """Beliefs after trials of the configurations `at` cost `log_costs` (k,)."""
+    """Beliefs after trials of the configurations `at` with costs `log_costs` (k,)."""
     logs, means, deviations = [], [], []
     places = list(at)
     for component in prior.components:
@@ -195,9 +195,9 @@ def posterior_of(prior: Prior, at: Sequence[int], log_costs: Floats) -> Posterio
 
 
 def _split(rows: Floats) -> tuple[Floats, Floats]:
-    """The average curve (n,), and the rows less their own level (w, n).
+    """The average curve (n,), and the rows minus their level (w, n).
 
-    Rows lack different configurations, so level and average are estimated in turns."""
+    Rows lack different configurations, so levels and average are estimated alternately."""
     existing = np.isfinite(rows)
     mean = np.zeros(rows.shape[1])
     centred = rows
@@ -209,7 +209,7 @@ def _split(rows: Floats) -> tuple[Floats, Floats]:
 
 
 def _like(row: Floats, mean: Floats, covariance: Floats, noise: float, weight: float) -> Component:
-    """A workload that was seen; what it did not run is inferred from what it ran."""
+    """The component of a known workload; configurations that it did not run are inferred from the others."""
     at = np.isfinite(row)
     seen = covariance[np.ix_(at, at)] + noise * np.eye(int(at.sum()))
     gain = np.linalg.solve(seen, covariance[at])

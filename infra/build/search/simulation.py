@@ -1,4 +1,4 @@
-"""Replays a measured table: which trials the search would have run, and what they were worth."""
+"""Replays a measured table: which trials the search would have run, and how good their results were."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from advisor.errors import DataError, UsageError, unknown_name
 if TYPE_CHECKING:
     from advisor.infra.build.search import Replay, Run
 
-# Names under which tables keep what a run cost, took and reached; the first that is there counts.
+# Column names that tables use for a run's cost, duration and rate; the first one present is used.
 _COSTS = ("cost_usd", "cost", "target_cost")
 _SECONDS = ("seconds", "time_s", "elapsed_time_s", "runtime_s", "training_time")
 _PRICES = ("usd_per_hour", "price_usd_per_hour", "price")
 _RATES = ("throughput_samples_per_second", "throughput", "samples_per_second")
 _STATUSES = ("status", "completed", "ok")
 _WORKLOAD = "workload"
-# How pandas names the row numbers that it writes.
+# Names that pandas gives to the column of row numbers.
 _ROW_NUMBERS = "Unnamed: "
 _GOOD = frozenset({"ok", "true", "1", "1.0", "yes", "completed", "success"})
 MAX_CONFIGURATIONS = 5_000
 
 
 class Columns(Struct, frozen=True, kw_only=True):
-    """Which columns hold what; None: looked for under its usual names. `ignored` describe no
+    """Which columns hold what; None: found by its usual names. `ignored` columns do not describe the
     configuration."""
 
     cost: str | None = None
@@ -41,7 +41,7 @@ class Columns(Struct, frozen=True, kw_only=True):
 
 
 class Simulation(Struct, frozen=True, kw_only=True):
-    """A replay with the names of its configurations' columns; `cheapest` is a cost."""
+    """A replay with the names of the configuration columns; `cheapest` is a cost."""
 
     workload: str
     names: tuple[str, ...]
@@ -61,9 +61,9 @@ def simulate_search(
     seed: int,
     stops: bool = True,
 ) -> Simulation:
-    """Search the first table (for one of its workloads), knowing the other workloads of all.
+    """Search the first table (for one of its workloads), with the other workloads of all tables as history.
 
-    Raises `DataError` for files that hold no such table, `UsageError` for names that are not in them."""
+    Raises `DataError` for files without such a table, `UsageError` for unknown names."""
     from advisor.infra.build.search import Table, replay
 
     tables = [_rows(path) for path in paths]
@@ -94,7 +94,7 @@ def simulate_search(
 
 
 class _Layout(Struct, frozen=True):
-    """The columns of a table: `names` describe a configuration."""
+    """The columns of a table; `names` are those that describe a configuration."""
 
     names: tuple[str, ...]
     columns: Columns
@@ -134,11 +134,11 @@ class _Layout(Struct, frozen=True):
         return cls(names, columns, target)
 
     def workload(self, row: Mapping[str, str]) -> str:
-        """Whose row it is; '' in tables of one workload."""
+        """The row's workload; '' in tables with one workload."""
         return row.get(_WORKLOAD) or ""
 
     def runs(self, rows: Sequence[Mapping[str, str]], path: Path) -> Iterable[Run]:
-        """Rows as runs; `DataError` names the line of a number that is none."""
+        """Rows as runs; `DataError` names the line of an invalid number."""
         from advisor.infra.build.search import Run
 
         missing = set(self.names) - set(rows[0])
@@ -231,7 +231,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _number(row: Mapping[str, str], column: str | None, where: str) -> float | None:
-    """A positive number; None where the column is not there or the field is empty."""
+    """A positive number; None if the column is missing or the field is empty."""
     text = row[column].strip() if column else ""
     if text.lower() in ("", "nan"):
         return None

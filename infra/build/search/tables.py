@@ -1,4 +1,4 @@
-"""Measured tables (what each workload cost in each configuration), and searches replayed on them."""
+"""Measured tables (the cost of each workload in each configuration), and searches replayed on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Configuration = tuple[Value, ...]
 
 
 class Run(Struct, frozen=True):
-    """One row: `cost` in any unit, the same for all rows of a workload; None where it failed."""
+    """One row: `cost` in any unit that is the same for all rows of a workload; None if the run failed."""
 
     workload: str
     configuration: Configuration
@@ -26,8 +26,8 @@ class Run(Struct, frozen=True):
 class Table(Struct, frozen=True):
     """Runs as matrices: workloads (w) by distinct configurations (n).
 
-    `log_cost` (w, n) is the median of repeats, nan where none worked; `worked` (w, n) is 1 where half of the
-    repeats or more did, 0 where fewer did, nan where none was run."""
+    `log_cost` (w, n) is the median of repeats, nan where none worked; `worked` (w, n) is 1 where at least
+    half of the repeats did, 0 where fewer did, nan where none was run."""
 
     workloads: tuple[str, ...]
     configurations: tuple[Configuration, ...]
@@ -37,7 +37,7 @@ class Table(Struct, frozen=True):
 
     @classmethod
     def of(cls, runs: Iterable[Run]) -> Table:
-        """All runs, workloads in the order of their names."""
+        """The table of all runs, with workloads sorted by name."""
         cells: dict[tuple[str, Configuration], list[float | None]] = {}
         for run in runs:
             cells.setdefault((run.workload, run.configuration), []).append(run.cost)
@@ -56,7 +56,7 @@ class Table(Struct, frozen=True):
         return cls(tuple(workloads), tuple(configurations), features, log_cost, worked)
 
     def problem(self, workload: str, history: Collection[str]) -> Problem:
-        """The search for the cheapest configuration of `workload`, knowing those of `history`."""
+        """The search for the cheapest configuration of `workload`, given the rows of `history`."""
         numbers = [
             number for number, name in enumerate(self.workloads) if name in history and name != workload
         ]
@@ -73,15 +73,15 @@ class Table(Struct, frozen=True):
         return outcome
 
 
-# From here on the ratio of two values says more than their difference.
+# From this ratio of largest to smallest value on, columns are scaled by their logarithm.
 _LOG_FROM = 3.0
 
 
 def encoded(configurations: Sequence[Sequence[Value]]) -> Floats:
     """Features (n, d) in 0..1 of configurations with the same columns.
 
-    Columns of numbers are scaled (their logarithm where all are positive and the largest is three times the
-    smallest); words, and columns where some have no value, are one column a word."""
+    Numeric columns are scaled (their logarithm if all are positive and the largest is three times the
+    smallest); columns with words or missing values become one column per value."""
     parts = [_column(column) for column in zip(*configurations, strict=True)]
     kept = [part for part in parts if part.shape[1]]
     return np.hstack(kept) if kept else np.zeros((len(configurations), 1))
@@ -103,15 +103,15 @@ def _column(values: Sequence[Value]) -> Floats:
     return scaled
 
 
-# Of the price: what one more trial must be expected to save.
+# Share of the price that one more trial must be expected to save.
 WORTH_A_TRIAL = 0.005
-# An expectation that stands on fewer trials that worked is none.
+# An expectation from fewer successful trials than this is not used.
 _FEWEST_WORKED = 4
 
 
 class Step(Struct, frozen=True):
-    """One trial: its log cost (None: it failed), what it was expected to save as a share of the
-    price (None: unknown), and the regret of the best so far, as a share (inf: none worked)."""
+    """One trial: its log cost (None: it failed), its expected saving as a share of the price (None: unknown),
+    and the relative regret of the best trial so far (inf: none worked)."""
 
     index: int
     log_cost: float | None
@@ -120,7 +120,7 @@ class Step(Struct, frozen=True):
 
 
 class Replay(Struct, frozen=True):
-    """The trials in order, and why there is no further one."""
+    """The trials in order, and why the search ended."""
 
     steps: tuple[Step, ...]
     stopped: str
