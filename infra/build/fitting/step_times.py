@@ -214,7 +214,7 @@ def held_out_residuals(
 ) -> Mapping[str, list[Residual]]:
     """Residuals of log seconds of PyTorch rows, by what was held out.
 
-    `new/known`: the network's class; `known/new`: the GPU, except its single kernels; `new/new`: both;
+    `new/known`: the network's class; `known/new`: the GPU, with its single kernels; `new/new`: both;
     `known/known`: the network on that GPU; `cell`: some rows of a cell. `others/known/known`: all rows of the
     row's source, if other sources have its network and its GPU."""
     from joblib import Parallel, delayed
@@ -397,7 +397,7 @@ def held_out(rows: Sequence[MeasuredStep]) -> Mapping[str, HeldOut]:
     sizes = sorted({row.cell.step.batch_size for row in rows})
 
     def of_batch(row: MeasuredStep) -> str:
-        # One batch size per network at a time; neighbours in the list leave out different ones.
+        # One batch size per network at a time; networks leave out different ones.
         at = sum(map(ord, row.cell.network)) + sizes.index(row.cell.step.batch_size)
         return str(at % len(sizes))
 

@@ -75,8 +75,7 @@ _SD3 = {
 
 
 class Denoiser(Struct, frozen=True):
-    """A class of diffusers; `takes` has input sizes by name, where `one.two` is `two` in the dictionary
-    `one`.
+    """A class of diffusers; `takes` has input sizes by name (`one.two`: `two` in the dictionary `one`).
 
     `decodes` says that the network is the decoder of an autoencoder."""
 

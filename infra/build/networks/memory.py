@@ -92,8 +92,7 @@ def _facts(variant: Variant, subject: Any, network: Any, batch: Any) -> dict[str
 
 @contextmanager
 def _attention_taken_apart() -> Iterator[None]:
-    """Trace attention as separate operations with score tensors: the articles' networks ran before fused
-    attention."""
+    """Trace attention with score tensors: the articles' networks ran before it was fused."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -190,8 +189,7 @@ def derived_runs(line: Mapping[str, str]) -> dict[str, dict[str, float]]:
 def facts_row(
     key: tuple[str, str, str], weights_mib: float, trained_mib: float, runs: Mapping[str, Mapping[str, float]]
 ) -> tuple[Any, ...]:
-    """A row of memory.npy: (library, name, input) and, for each run, the facts that `memory_facts`
-    returned."""
+    """A row of memory.npy: (library, name, input), and the `memory_facts` of each run."""
     facts = [
         [[runs.get(run, {}).get(f"{precision}_{fact}", np.nan) for fact in FACTS] for precision in PRECISIONS]
         for run in _TABLE_RUNS

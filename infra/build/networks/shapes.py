@@ -170,8 +170,7 @@ class StyleGan2(nn.Module):
         )
 
     def forward(self, images: torch.Tensor) -> list[torch.Tensor]:
-        """As many generated images as `images`; in training, the discriminator's outputs for them and for
-        `images`."""
+        """As many new images as `images`; in training, the discriminator's outputs for both."""
         made = self._made(images)
         return [self.judge(each) for each in (made, made.detach(), images)] if self.training else [made]
 
@@ -186,8 +185,7 @@ class StyleGan2(nn.Module):
 
 
 class ConvS2s(nn.Module):
-    """Gehring et al., arXiv:1705.03122, English to German: 15 layers in encoder and decoder, 40,000 word
-    parts."""
+    """Gehring et al., arXiv:1705.03122, English to German: 15 layers per side, 40,000 word parts."""
 
     def __init__(self, vocabulary: int = 40_000, width: int = 768) -> None:
         super().__init__()
@@ -243,8 +241,7 @@ class ConvS2s(nn.Module):
 
 
 class UnsupervisedMt(nn.Module):
-    """Lample and Conneau, arXiv:1901.07291: six layers of width 1024 in encoder and decoder, 60,000 word
-    parts."""
+    """Lample and Conneau, arXiv:1901.07291: six layers of 1024 per side, 60,000 word parts."""
 
     def __init__(self, vocabulary: int = 60_000, width: int = 1024) -> None:
         super().__init__()

@@ -97,7 +97,7 @@ def _timm(name: str, side: int, build: Callable[[Callable[[], Any]], Any]) -> to
 
 
 def _at_size(timm: Any, name: str, side: int) -> Any:
-    """Arguments that set the image size, for networks that need it (with position tables)."""
+    """The timm network for this image side, which only networks with position tables take."""
     usual = timm_default_side(name)
     if side != usual:
         try:

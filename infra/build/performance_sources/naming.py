@@ -53,7 +53,7 @@ def batch_of(source: str, name: str, task: str, stated: float) -> float:
 
 
 def _stated_input(source: str, name: str, text: str, task: str) -> str:
-    """The input of a network if the source's readers know it and its text does not state it."""
+    """The input as far as it is known beyond the source's text; otherwise that text."""
     if text.isdigit():
         return f"seq {text}"
     if name == "maskformer-swin-base":
@@ -68,7 +68,7 @@ def _stated_input(source: str, name: str, text: str, task: str) -> str:
 
 
 def _scaled(row: Mapping[str, str]) -> bool:
-    """Whether the source states the image's size instead of the latent's, which is smaller."""
+    """Whether the input is a latent, which is smaller than the image that the source states."""
     return row["input"].startswith("4x")
 
 
@@ -108,8 +108,7 @@ def stack_of(eager: str, framework: str) -> str:
 
 
 def precision_of(text: str) -> str:
-    """The precision; `tf32` is fp32 with the column `tf32` set, `amp? (not said)` is amp for evaluation
-    only."""
+    """`tf32` becomes fp32 with the column `tf32` set; `amp? (not said)` is amp, for evaluation only."""
     first = text.lower().split("/")[0].split(" ")[0].rstrip("?")
     return "fp32" if first == "tf32" else first
 

@@ -21,7 +21,7 @@ from advisor.infra.build.performance_sources.sources_rates import rates
 from advisor.models.performance.frames import STEP_COLUMNS
 
 COLUMNS = tuple(STEP_COLUMNS)
-# Facts of such a source may be used but not redistributed: the committed table leaves them out.
+# Facts of such a source may be read but not redistributed: the committed table leaves them out.
 NO_LICENCE = "none seen"
 DEFAULT_PATH = Path(__file__).with_name("observations.csv.gz")
 # GPUs whose fp16 runs at the fp32 rate or at a 64th of it, depending on the library: sources differ by 2x.

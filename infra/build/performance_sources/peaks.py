@@ -1,8 +1,7 @@
 """Computes the GPU memory of a measured step in the way its source counts it.
 
-Sources report the memory of tensors, the memory that torch reserved, or the driver's figure. They differ in
-units, optimiser and attention, and some of their networks have parts that the table's network of the same
-name lacks."""
+A source reports tensors, what torch reserved, or the driver's figure. Sources differ in units, optimiser and
+attention, and in parts that the table's network of the same name lacks."""
 
 from __future__ import annotations
 
@@ -127,8 +126,7 @@ def peak_of(
 
 
 def step_mib(source: str, facts: NetworkFacts, workload: Workload, counts: str = "") -> tuple[float, bool]:
-    """MiB of a workload's step, counted as in `peak_of` but without CUDA's part; and whether that part
-    counts."""
+    """MiB of a workload's step as `peak_of` counts it, without CUDA's part; whether that part counts."""
     meaning, protocol = meaning_of(source), dict(workload.conditions)
     conditions = _conditions(source, facts, workload)
     step = step_memory(bundled_profile(facts.name, facts.input), conditions)

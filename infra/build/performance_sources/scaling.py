@@ -155,8 +155,7 @@ def _dgx_gpu(gpu: str, notes: str) -> str:
 
 
 def compact(directory: Path) -> pd.DataFrame:
-    """All runs on several GPUs paired with runs on one, sorted; `efficiency` is the ratio of their step
-    times."""
+    """All runs on several GPUs, sorted; `efficiency` is the step time on one GPU over theirs."""
     sources = [read(directory) for read in (lambda_rows, tensorflow_rows, pollux_rows, nvidia_rows)]
     rows = pd.concat(sources, ignore_index=True).dropna()
     several = rows[rows.gpus > 1]

@@ -93,8 +93,7 @@ def torchvision(folder: Path) -> pd.DataFrame:
 
     The step includes the copy of the batch to the GPU; training has no optimiser step."""
     rows = pd.read_csv(find_source(folder, "torchvision_gpu_benchmark.csv"))
-    # Runs on several GPUs use DataParallel, which copies the network at each step; double is not a supported
-    # precision.
+    # Left out: DataParallel on several GPUs, which copies the network at each step, and double.
     rows = rows[(rows.num_gpus == 1) & rows.precision.isin(["float", "half"])]
     spread = (rows.std_ms / rows.mean_ms / rows.n**0.5).clip(0.005, 0.1)
     return pd.DataFrame(
@@ -396,7 +395,7 @@ def neusight(folder: Path) -> pd.DataFrame:
 
 
 def mlperf_inference(folder: Path) -> pd.DataFrame:
-    """Offline, closed, the best submission per GPU and round (Apache-2.0; v5.1 has no licence file).
+    """Offline, closed, the best submission per GPU and round (Apache-2.0; none seen for v5.1).
 
     TensorRT, INT8 or less; the batch is not stated, so `MLPERF_BATCH` stands for a large one."""
     best = _best_submissions(folder)

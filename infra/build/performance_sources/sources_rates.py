@@ -95,9 +95,8 @@ def _is_convnet_training(rows: pd.DataFrame) -> pd.Series:
 
 
 def _flagperf_left_out(rows: pd.DataFrame) -> pd.Series:
-    """All rows except scripts of PyTorch's networks with their loaders, on one host. The inputs of
-    Longformer, T5, DistilBERT and EfficientNetV2 are not stated, and 1,144 images/s is implausible for
-    ViT-B/16."""
+    """All but scripts of PyTorch's networks with their loaders on one host. Longformer, T5, DistilBERT and
+    EfficientNetV2 have no stated input; 1,144 images/s is implausible for ViT-B/16."""
     known = rows.network.isin(["bert_hf", "resnet50", "swin_transformer", "detr", "faster_rcnn", "retinanet"])
     return ~(known & _has(rows, "p_train") & (rows.gpu_count <= 8) & rows.batch_size.notna())
 

@@ -94,8 +94,7 @@ def _expected_saving(beliefs: Posterior, best: float) -> Floats:
 
 
 def _first_guess(problem: Problem, chances: Floats, failures: int) -> Floats:
-    """Scores until a trial works: low expected regret, and with more failures mainly the chance of
-    working."""
+    """Scores until a trial works: low expected regret, and after failures mainly the chance of working."""
     regret = np.zeros(len(chances))
     for component in problem.prior.components:
         above = component.mean - component.mean[problem.available].min()
