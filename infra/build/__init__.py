@@ -1,1 +1,1 @@
-"""Makes what ships: the catalogue, network cards, measured rows and fits. Not in the wheel."""
+"""Builds the bundled data: catalogue, network cards, measured rows and fits. Not in the wheel."""

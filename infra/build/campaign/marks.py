@@ -21,10 +21,10 @@ _VALUES = (2**20, 2**22, 2**24)
 _WIDTH = 1024
 _BATCH = 32
 _SIDE = 64
-# Values read and written for each that is given.
+# Values read and written per input value.
 _MOVED = {"copy": 2, "layer_norm": 2, "softmax": 2, "gelu": 2, "upsample": 5, "fold": 10}
 _LAYOUTS = {"": "contiguous_format", ".nhwc": "channels_last"}
-# Of a trial.
+# The marks of a short trial.
 _SHORT = ("gemm.1024", "conv3x3.3.64", "depthwise.3.64", "attention.512", "copy.1048576", "fold.1048576")
 
 

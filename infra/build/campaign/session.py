@@ -97,7 +97,7 @@ class GpuHour(Struct, kw_only=True):
     def _cells_are_done(self) -> bool:
         # The second run of a network uses a new process.
         jobs = groupby(cells(self.networks, self.plan), lambda cell: (cell.network, cell.again))
-        done = [self._network_is_done(list(job)) for _, job in jobs]  # each, whatever others do
+        done = [self._network_is_done(list(job)) for _, job in jobs]  # a list, so that all of them run
         return all(done)
 
     def _network_is_done(self, job: Sequence[Cell]) -> bool:

@@ -55,7 +55,7 @@ def table(path: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Ou
 
 
 def number(text: str) -> str:
-    """A number as short as it can be written exactly: '118.750' -> '118.75', '' -> ''."""
+    """The shortest exact form of a number: '118.750' -> '118.75', '' -> ''."""
     return f"{float(text):.10g}" if text else ""
 
 

@@ -158,7 +158,7 @@ def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
     a parameter. FastAPI's default 422 is dropped, since the service does not use it."""
     statuses = _REFUSED_OF.get(path) or [status for status in _REFUSALS if status != 404 or "{" in path]
     general = {str(status): described_problem(status, _REFUSALS[status])[status] for status in statuses}
-    general.get("431", {}).pop("content", None)  # the server's own answer, which has no body
+    general.get("431", {}).pop("content", None)  # sent by the server itself, without a body
     own = {
         status: response
         for status, response in operation.get("responses", {}).items()

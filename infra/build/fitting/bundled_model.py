@@ -39,7 +39,7 @@ _SOURCES = (
 
 
 def rebuild_bundled_model() -> FitResult:
-    """Fit the pipeline from the rows in the checkout (about a minute)."""
+    """Fit the pipeline on the rows in the checkout (about a minute)."""
     from advisor.models.performance.fit import fit
     from advisor.models.performance.step_times_file import bundled_step_times
 

@@ -73,7 +73,7 @@ class MemoryRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # of anything but parts that add up
+        tags.regressor_tags.poor_score = True  # on general data: parts must add up
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -151,7 +151,7 @@ def _limits(record: Mapping[str, Any]) -> Iterator[PublicPeak]:
     batch = record["batch_size"]
     filled = record["source"] == "timm" and record["task"] == Task.TRAINING and batch < _LARGEST_BATCH
     if not filled or (facts := _facts(record)) is None or peaks.attends(facts):
-        return  # how attention is written is not said
+        return  # the source does not say whether attention is fused
     next_larger = 4 / 3 if math.log2(batch) % 1 else 3 / 2
     between = replace(_workload(record), batch_size=round(batch * math.sqrt(next_larger)))
     step, _ = peaks.step_mib("timm", facts, between)

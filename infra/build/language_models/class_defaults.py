@@ -51,7 +51,7 @@ def class_defaults() -> dict[str, dict[str, Any]]:
         parts = {name: part["model_type"] for name, part in _parts(CONFIG_MAPPING[kind]).items()}
         if kind in FAMILIES or parts.get("text_config") in FAMILIES:
             for name in (kind, *parts.values()):
-                with suppress(StrictDataclassClassValidationError):  # what is no model without arguments
+                with suppress(StrictDataclassClassValidationError):  # needs arguments
                     found[name] = _values(CONFIG_MAPPING[name])
     return dict(sorted(found.items()))
 

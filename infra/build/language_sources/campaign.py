@@ -43,7 +43,7 @@ def _row(cell: Mapping[str, Any]) -> ServingRow:
     found = cell["environment"]["gpus"]
     if not found:
         raise LeftOutError("no GPU")
-    load = cell.get("load")  # a server's; a batch has none
+    load = cell.get("load")  # only servers have a load
     tpot, error = cell["tpot_seconds"], cell.get("tpot_seconds_error")
     return ServingRow(
         source="campaign",

@@ -41,7 +41,7 @@ def all_variants() -> list[Variant]:
 
 
 def build(variants: Sequence[Variant], options: argparse.Namespace) -> int:
-    """Capture what is asked for and write the table; how many networks failed."""
+    """Capture the selected variants and write the table; returns how many networks failed."""
     chosen = [entry for entry in variants if not options.only or fnmatchcase(entry.key, options.only)]
     if not options.resume:
         for variant in chosen:
@@ -60,7 +60,7 @@ def build(variants: Sequence[Variant], options: argparse.Namespace) -> int:
 
 
 def _read(variants: Iterable[Variant], work: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Facts by key, and why others have none."""
+    """Facts by key, and by key the reasons why other variants have none."""
     facts, failed = {}, {}
     for variant in variants:
         path = result_path(work, variant.key)

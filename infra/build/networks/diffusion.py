@@ -85,7 +85,7 @@ class Denoiser(Struct, frozen=True):
     decodes: bool = False
 
     def build(self) -> Any:
-        """See `Subject`."""
+        """Build the network."""
         import diffusers
 
         network = getattr(diffusers, self.model)(**self.config)
@@ -94,7 +94,7 @@ class Denoiser(Struct, frozen=True):
         return network
 
     def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
-        """See `Subject`."""
+        """Make inputs and targets on the device."""
         import torch
 
         inputs: dict[str, Any] = {}
@@ -107,7 +107,7 @@ class Denoiser(Struct, frozen=True):
         return inputs, None
 
     def forward(self, network: Any, inputs: Any) -> Any:
-        """See `Subject`."""
+        """The network's outputs for the inputs."""
         if self.decodes:
             return network.decode(inputs["z"]).sample
         return network(**inputs, return_dict=False)[0]

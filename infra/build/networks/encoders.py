@@ -34,7 +34,7 @@ class Encoder(Struct, frozen=True):
     takes: Shapes
 
     def build(self) -> Any:
-        """See `Subject`."""
+        """Build the network."""
         import transformers
 
         made: Any = getattr(transformers, self.model)
@@ -45,7 +45,7 @@ class Encoder(Struct, frozen=True):
         return network
 
     def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
-        """See `Subject`."""
+        """Make inputs and targets on the device."""
         import torch
 
         def tensor(name: str, shape: Sequence[int]) -> Any:
@@ -55,7 +55,7 @@ class Encoder(Struct, frozen=True):
         return {name: tensor(name, shape) for name, shape in self.takes.items()}, None
 
     def forward(self, network: Any, inputs: Any) -> Any:
-        """See `Subject`."""
+        """The network's outputs for the inputs."""
         return network(**inputs)
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:

@@ -96,7 +96,7 @@ def _attention_taken_apart() -> Iterator[None]:
     import torch
     from torch.overrides import TorchFunctionMode
 
-    mode: Any = TorchFunctionMode  # carries no types
+    mode: Any = TorchFunctionMode  # untyped
 
     class TakenApart(mode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

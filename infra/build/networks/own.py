@@ -30,20 +30,20 @@ class OfTheZoo(Struct, frozen=True):
     name: str
 
     def build(self) -> Any:
-        """See `Subject`."""
+        """Build the network."""
         return self._runnable().build()
 
     def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
-        """See `Subject`."""
+        """Make inputs and targets on the device."""
         batch: tuple[Any, Any] = self._runnable().synthetic_batch(batch_size, device)
         return batch
 
     def forward(self, network: Any, inputs: Any) -> Any:
-        """See `Subject`."""
+        """The network's outputs for the inputs."""
         return self._runnable().forward(network, inputs)
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
-        """See `Subject`."""
+        """The scalar loss of the inputs and targets."""
         return self._runnable().training_loss(network, inputs, targets)
 
     def _runnable(self) -> Any:
@@ -60,7 +60,7 @@ class Plain(Struct, frozen=True):
     numbers: tuple[int, ...] = ()
 
     def build(self) -> Any:
-        """See `Subject`."""
+        """Build the network."""
         return self.make()
 
     def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
@@ -74,11 +74,11 @@ class Plain(Struct, frozen=True):
         return tuple(tensor(place, sizes) for place, sizes in enumerate(self.sizes)), None
 
     def forward(self, network: Any, inputs: Any) -> Any:
-        """See `Subject`."""
+        """The network's outputs for the inputs."""
         return network(*inputs)
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
-        """See the class."""
+        """The mean of what the module outputs."""
         from advisor.models.zoo.kernels import tensors_in
 
         del targets

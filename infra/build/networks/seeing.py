@@ -100,7 +100,7 @@ class Seeing(Struct, frozen=True):
     sizes: tuple[int, ...]
 
     def build(self) -> Any:
-        """See `Subject`."""
+        """Build the network."""
         from advisor.models.zoo.torchvision_operators import import_torchvision
 
         import_torchvision()
@@ -113,13 +113,13 @@ class Seeing(Struct, frozen=True):
         return get_model(self.name, weights=None)
 
     def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
-        """See `Subject`."""
+        """Make inputs and targets on the device."""
         import torch
 
         return torch.empty(batch_size, *self.sizes, device=device), None
 
     def forward(self, network: Any, inputs: Any) -> Any:
-        """See `Subject`."""
+        """The network's outputs for the inputs."""
         return network(inputs)
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
@@ -138,7 +138,7 @@ class Flow(Seeing, frozen=True):
     """Optical flow between two images; `sizes` are those of one image."""
 
     def forward(self, network: Any, inputs: Any) -> Any:
-        """See `Subject`."""
+        """The network's outputs for the inputs."""
         return network(inputs, inputs)
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
@@ -154,7 +154,7 @@ class Detector(Seeing, frozen=True):
     untrained network does not select realistically."""
 
     def forward(self, network: Any, inputs: Any) -> Any:
-        """See `Subject`."""
+        """The network's outputs for the inputs."""
         levels = _levels(network, inputs)
         if not hasattr(network, "rpn"):
             return list(network.head(levels).values())

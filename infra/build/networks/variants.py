@@ -152,22 +152,22 @@ class ImageClassifier(Struct, frozen=True):
     side: int
 
     def build(self) -> Any:
-        """See `Subject`."""
+        """Build the network."""
         return build_library_network(self.library, self.name, self.side)
 
     def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
-        """See `Subject`."""
+        """Make inputs and targets on the device."""
         import torch
 
         images = torch.empty(batch_size, 3, self.side, self.side, device=device)
         return images, torch.zeros(batch_size, dtype=torch.int64, device=device)
 
     def forward(self, network: Any, inputs: Any) -> Any:
-        """See `Subject`."""
+        """The network's outputs for the inputs."""
         return network(inputs)
 
     def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
-        """See `Subject`."""
+        """The scalar loss of the inputs and targets."""
         import torch
 
         outputs = network(inputs)

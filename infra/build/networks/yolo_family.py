@@ -164,7 +164,7 @@ class Yolo(nn.Module):
         return nn.Conv2d(width, _ANCHORS * (5 + _CLASSES), 1)
 
     def forward(self, images: torch.Tensor) -> list[torch.Tensor]:
-        """See the class."""
+        """Images to three grids of raw predictions."""
         features, levels = self.stem(images), []
         for stage in self.stages:
             features = stage(features)

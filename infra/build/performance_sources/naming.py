@@ -57,13 +57,13 @@ def _stated_input(source: str, name: str, text: str, task: str) -> str:
     if text.isdigit():
         return f"seq {text}"
     if name == "maskformer-swin-base":
-        return "640x864"  # what its processor makes of a photograph of 640x480
+        return "640x864"  # its processor's output for a 640x480 photograph
     if source == "mmdetection-v2" and re.search(r" (320|416|608)$", name):
         return f"{name[-3:]}px"
     if source == "mmdetection-v1" and re.search(r" Size=(300|512)$", name):
         return f"{name[-3:]}px"
     if source.startswith("mmseg") and text.startswith("Cityscapes") and task == "inference":
-        return "1024x2048"  # the whole image; the crop is what training sees
+        return "1024x2048"  # the whole image; only training uses the crop
     return text
 
 

@@ -170,7 +170,7 @@ def unfused_mib(facts: NetworkFacts, workload: Workload) -> float:
     fused, math = rows[np.isin(rows["kind"], _FUSED)], rows[rows["kind"] == _MATH]
     head = fused["reduction"].astype(float)
     scores = fused["flops"] / (4 * head)
-    causal = fused["sample_elements"] / (4 * head) * fused["width"]  # half of them are not computed
+    causal = fused["sample_elements"] / (4 * head) * fused["width"]  # only half of the scores are computed
     scores = np.where(np.isclose(causal, 2 * scores, rtol=0.01), causal, scores)
     width = {Precision.FP32: 2, Precision.AMP: 1}.get(workload.precision, 0)
     if workload.task is Task.INFERENCE:

@@ -85,7 +85,7 @@ def lambda_rows(directory: Path) -> pd.DataFrame:
 
 
 def tensorflow_rows(directory: Path) -> pd.DataFrame:
-    """TensorFlow's own figures of 2017 on one host, synthetic data (Apache-2.0)."""
+    """TensorFlow's official figures of 2017 on one host, synthetic data (Apache-2.0)."""
     rows = pd.read_csv(find_source(directory, "tf_benchmarks_2017.csv"))
     rows = rows[(rows["data"] == "synthetic") & ~rows.platform.str.contains("Distributed")]
     return pd.DataFrame(

@@ -52,7 +52,7 @@ def timm(folder: Path) -> pd.DataFrame:
 
 def _timm_file(path: Path) -> pd.DataFrame | None:
     match = _TIMM_FILE.match(path.stem)
-    if match is None:  # a CPU's
+    if match is None:  # a file of a CPU
         return None
     rows = pd.read_csv(path)
     rows.columns = [str(name).removeprefix("infer_").removeprefix("train_") for name in rows]
@@ -104,7 +104,7 @@ def torchvision(folder: Path) -> pd.DataFrame:
             "task": rows.phase.map(TASKS),
             "framework": rows.repo.str.startswith("elombardi").map({True: "pt1x-b", False: "pt1x"}),
             "precision": rows.precision.map({"float": "fp32", "half": "fp16"}),
-            "tf32": "all",  # PyTorch 1.7 to 1.11 had it on for matrix products too
+            "tf32": "all",  # on by default for matrix products in PyTorch 1.7 to 1.11
             "gpu": rows.gpu.map(gpu_of),
             "batch_size": 12,
             "input": "3x224x224",
@@ -330,7 +330,7 @@ def torch7(folder: Path) -> pd.DataFrame:
     )
     rows = pd.read_csv(find_source(folder, "cnn_benchmarks_torch7.csv"))
     rows = rows[(rows.use_cudnn == 1) & rows.repo.str.startswith("dmikushin")]
-    rows = rows[~rows.gpu_name.isin(["GeForce GTX 1080 Ti"])]  # jcjohnson's again
+    rows = rows[~rows.gpu_name.isin(["GeForce GTX 1080 Ti"])]  # copied from jcjohnson
     both = []
     for task, column in (("inference", "forward_median_s"), ("training", "total_median_s")):
         both.append(

@@ -39,7 +39,7 @@ class Kernel(Struct, frozen=True):
     noise: float
 
     def between(self, left: Floats, right: Floats) -> Floats:
-        """Covariances (n, m) of configurations `one` (n, d) and `other` (m, d)."""
+        """Covariances (n, m) of configurations `left` (n, d) and `right` (m, d)."""
         return self.variance * matern52(left, right, self.lengths)
 
 

@@ -129,8 +129,8 @@ class Replay(Struct, frozen=True):
 def replay(problem: Problem, outcome: Floats, *, trials: int, seed: int = 0, stops: bool = True) -> Replay:
     """Play a search on measured log costs (n,), nan where the configuration fails.
 
-    At most `trials`; where it `stops`, by its own rule earlier: the next trial is expected to save less than
-    0.5 % of the price."""
+    Runs at most `trials`; with `stops`, it ends as soon as the next trial is expected to save less than 0.5 %
+    of the price."""
     steps = list(_steps(problem, outcome, trials, seed, stops))
     return Replay(tuple(steps), _why(problem, steps, trials))
 
@@ -151,7 +151,7 @@ def _steps(problem: Problem, outcome: Floats, trials: int, seed: int, stops: boo
 
 
 def is_enough(expected_saving: float | None, trials: dict[int, float | None]) -> bool:
-    """Whether a further trial is not worth it."""
+    """Whether the search should stop, since a further trial is not worth it."""
     worked = sum(cost is not None for cost in trials.values())
     if expected_saving is None or worked < _FEWEST_WORKED:
         return False

@@ -81,7 +81,7 @@ class _Endpoint:
 
     def row(self, cell: Cell, seconds: float) -> Row:
         """Means and standard errors of a cell, with all figures of the load generator."""
-        # Needs the extra `endpoint`, and plain transformers does not.
+        # Imported here: only vLLM needs the extra `endpoint`.
         from advisor.sweeps.measure.endpoint.session import Wanted, measured
 
         wanted = Wanted(
@@ -111,7 +111,7 @@ def _means(figures: Row) -> Row:
 
 @contextmanager
 def _vllm(server: Server, grid: Grid, device: str, report: Report) -> Iterator[Measures]:
-    del device  # vLLM knows its own
+    del device  # vLLM chooses its device
     longest = max(sum(pair) for pair in grid.lengths)
     with tempfile.TemporaryDirectory(prefix="advisor-shape-") as folder:
         model = write_model_folder(grid.shapes[server.model], Path(folder) / "model")
@@ -219,7 +219,7 @@ class LanguageCampaign(Struct, kw_only=True):
     def run(self, servers: list[Server]) -> bool:
         """Measure the missing cells of each server; returns whether all are done."""
         self.environment = _environment()
-        done = [self._server_is_done(server) for server in servers]  # each, whatever others do
+        done = [self._server_is_done(server) for server in servers]  # a list, so that all of them run
         return all(done)
 
     def _server_is_done(self, server: Server) -> bool:

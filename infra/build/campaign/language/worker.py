@@ -31,7 +31,7 @@ class Bench:
         torch.manual_seed(0)
         given = {k: v for k, v in job["config"].items() if k not in ("architectures", "model_type")}
         config = AutoConfig.for_model(job["config"]["model_type"], **given)
-        builder: Any = AutoModelForCausalLM  # carries no types
+        builder: Any = AutoModelForCausalLM  # untyped
         with torch.device(job["device"]):
             self._model = builder.from_config(config, dtype=torch.bfloat16)
         self._model.eval()
@@ -65,7 +65,7 @@ class Bench:
             self._pass(prompt, cache)
 
         with torch.inference_mode():
-            fill()  # allocates, and chooses kernels
+            fill()  # warm-up: allocates memory and chooses kernels
             seconds = cell["seconds"] * _PROMPT_SHARE
             passes = self._timed(fill, _LEAST_PASSES, 10**6, seconds)
             token = prompt[:, :1].clone()
@@ -125,7 +125,7 @@ def main() -> None:
     """Answer cells until the input ends."""
     from advisor.models.zoo.torchvision_operators import import_torchvision
 
-    with suppress(ImportError):  # transformers imports it where it is installed: it must load
+    with suppress(ImportError):  # transformers imports it if installed
         import_torchvision()
     bench = Bench(json.loads(sys.stdin.readline()))
     _send({"ready": bench.facts()})

@@ -1,4 +1,4 @@
-"""Prices of Azure's sizes: two lists of one interface, a month apart, and spot."""
+"""Prices of Azure's sizes: two lists from one API, a month apart, and spot prices."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ _TIERS = {"runpod": ("secure", "community")}
 
 
 def build() -> list[CloudPart]:
-    """Every neo-cloud."""
+    """Build the parts of all neo-clouds."""
     return [_cloud(cloud, source) for cloud, source in CLOUDS.items()]
 
 

@@ -97,7 +97,7 @@ def _listed(read: Read) -> Iterator[Row]:
             }
         elif cloud in _SHAPES or row["instance_type"].startswith("gpu-h100x"):
             price = {"source": "skypilot-catalog"}
-        else:  # prices of 2024 and 2025 alone: nothing newer tells them
+        else:  # only prices of 2024 and 2025 exist
             continue
         yield {
             "cloud": cloud,
