@@ -69,8 +69,8 @@ def described_problem(status: int, when: str) -> Responses:
 
 
 def schema_by_task(kinds: ByTask[Any]) -> Schema:
-    """The schema of a question for any of its tasks; `task` selects the schema and is required if the
-    question has no default task."""
+    """A schema for a question of any task: one of the tasks' schemas. If all of them require `task`, that
+    field is the discriminator."""
     references = {kind: reference(QUESTIONS[kind])["$ref"] for kind in kinds.kinds}
     schema: Schema = {"title": kinds.title, "oneOf": [{"$ref": each} for each in references.values()]}
     if all(kind.fields["task"].required for kind in kinds.kinds):

@@ -1,7 +1,7 @@
 """Builds the JSON Schema of each document (advisor/render/schemas) from the parts that documents share.
 
-Each file in `parts/` lists a part's keys with their schemas. Keys that end in `?` are optional, and no other
-keys are allowed. Entries that begin with `$` describe the part; a part with an `$id` is a document. The
+The files in `parts/` list each part's keys with their schemas. Keys that end in `?` are optional, and other
+keys are not allowed. Entries that begin with `$` describe the part; a part with an `$id` is a document. The
 request in an answer has no file: its schema comes from the question."""
 
 from __future__ import annotations

@@ -318,7 +318,7 @@ def tensorrt_maximum(record: Mapping[str, str]) -> ServingRow:
 
 def qserve(record: Mapping[str, str]) -> Iterator[ServingRow]:
     """QServe's measurements of TensorRT-LLM: a row per format, a column per model. The tables of the two GPUs
-    have a merged header: the device is in the first column, or in the last."""
+    are merged: rows of the A100 have the format in the first column, rows of the L40S in the last."""
     device = "A100-SXM4-80GB" if record["A100 (80G)"] else "L40S"
     name = record["A100 (80G)"] or record["L40S (48G)"]
     if name not in _QSERVE_FORMATS:
