@@ -2,11 +2,11 @@
 
     step = sum count * ((compute^4 + memory^4)^(1/4) + kernel)
 
-compute is FLOPs over what a core reaches in that class of operations, on useful cores; memory is
-bytes over what a core moves, on those cores that memory still feeds and, as far as the kernel's
-bytes fit the last-level cache, on all of them; kernel is what starting an operation takes, on one
-core whatever their number. Unlike a GPU's, a CPU's kernels are not started ahead, so their times
-add. Logs of rates are sums of named parameters, as in `step_time`.
+compute is FLOPs over the rate that the useful cores reach in that class of operations; memory is
+bytes over the rate of the cores that memory can still feed, or of all cores as far as the kernel's
+bytes fit the last-level cache; kernel is the time to start an operation, on one core however many
+there are. Unlike a GPU, a CPU does not start kernels ahead of time, so their times add up. Logs of
+rates are sums of named parameters, as in `step_time`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from advisor.models.bayes import Floats, Parameters, Prior
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.step_parameters import Integers, Step, fourth
 
-# One core of a server of 2020 or later: FLOP/s and bytes/s of products, seconds to start a kernel;
-# what a cache is faster by than memory, and what cores lose to each other.
+# One core of a server from 2020 or later: FLOP/s and bytes/s of products, and seconds to start a kernel;
+# then how much faster the cache is than memory, and how much cores lose to contention.
 _COMMON = {
     "compute": Prior(math.log(60e9), 0.8),
     "memory": Prior(math.log(8e9), 0.8),
@@ -38,13 +38,13 @@ _OF_A_CLASS, _OF_TRAINING = Prior(0.0, 0.5), Prior(0.0, 0.3)
 _RESAMPLED = {"upsample": "pool", "fold": "pool"}
 # Last-level cache that cores of one die share: 32 MiB on the measured CPU.
 _CACHE_BYTES = 32 * 2.0**20
-# Of twice as wide units half of the logarithm is counted: clocks fall, memory does not keep pace,
-# and no rate of such a core was measured. Of narrower ones everything is. Either may be worth
-# nothing, or all and more; so may those of a CPU that nobody described.
+# Wider units count with half of the logarithm of their width: clocks fall, memory does not keep pace,
+# and no such core was measured. Narrower units count in full. The priors are wide enough for no effect
+# and for more than the full one, as is that of a CPU whose width is unknown.
 _WIDER, _NARROWER = Prior(0.5, 0.5), Prior(1.0, 0.5)
 _UNKNOWN_WIDTH = Prior(0.0, 0.35)
-# What timm's two CPUs leave unsure when one is told from the other, and what 14 of their cores
-# do beyond that: docs/internals/processors.md.
+# The error left when one of timm's two CPUs is predicted from the other, and the additional error at
+# 14 of their cores: docs/internals/processors.md.
 _OF_ANOTHER_CPU, _OF_A_DOUBLING = Prior(0.0, 0.24), Prior(0.0, 0.20)
 _LARGEST_MEASURED_CORES = 2.0
 # SGD with momentum reads weight, gradient and momentum and writes weight and momentum, in fp32.
@@ -52,7 +52,7 @@ _BYTES, _OPTIMIZER_BYTES = 4.0, 20.0
 # Keeps an operation without bytes from dividing by zero.
 _SHORTEST_SECONDS = 1e-12
 
-# Parameters of one row, and of every step, with what they count there.
+# Indices of the parameters of one row, and of every step, with their coefficients.
 _Terms = list[tuple[int, float]]
 _ByStep = list[tuple[int, Floats]]
 
@@ -60,8 +60,8 @@ _ByStep = list[tuple[int, Floats]]
 class CpuConditions(Struct, frozen=True):
     """The conditions of a step on a CPU, in fp32.
 
-    `cpu` is its name, "" for the measured one's kind; `cores` are whole ones, `speed` is how fast each is and
-    `width` how wide its arithmetic units are, over the measured CPU's (None: nobody says how wide)."""
+    `cpu` is the CPU's name, "" for the kind that was measured. `cores` counts physical cores. `speed` of a
+    core and `width` of its arithmetic units are relative to the measured CPU (`width` None: unknown)."""
 
     task: str
     cpu: str = ""
@@ -71,8 +71,8 @@ class CpuConditions(Struct, frozen=True):
 
 
 class _Work(Struct, frozen=True):
-    """A network's step, one row an operation: FLOPs and bytes a sample, bytes of any batch, how
-    often it runs; parameters (k, p) of its rates, and those (1, p) of starting any."""
+    """The operations (k) of a network's step: FLOPs and bytes per sample, bytes per batch, how often each
+    runs; coefficients (k, p) of the parameters of its rates, and (1, p) of the time to start a kernel."""
 
     rows: Integers
     flops: Floats
@@ -85,8 +85,8 @@ class _Work(Struct, frozen=True):
 
 
 class CpuSteps(Struct, frozen=True):
-    """`count` steps as columns (n,), and the work of each network's in them; `width_by` and
-    `offset_by` (n, p) are the parameters of arithmetic and of whole steps."""
+    """`count` steps as columns (n,), and the operations of each network among them; `width_by` and
+    `offset_by` (n, p) are coefficients of the parameters of unit width and of whole steps."""
 
     count: int
     work: tuple[_Work, ...]
@@ -102,7 +102,7 @@ class CpuSteps(Struct, frozen=True):
         return self.linearised(theta)[0]
 
     def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Log seconds, and their derivatives by every parameter, shape (count, parameters)."""
+        """Log seconds (count,), and their derivatives by every parameter, shape (count, parameters)."""
         size = self.offset_by.shape[1]
         existing = theta[:size]
         arithmetic_cores, lost = _useful(self.cores, theta[self.common["contention/compute"]])
@@ -142,7 +142,7 @@ class CpuSteps(Struct, frozen=True):
 
 
 def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
-    """The steps as columns; parameters that they need are added to `parameters`."""
+    """The steps as columns; adds the parameters that they need to `parameters`."""
     common = {name: parameters.of(name, prior) for name, prior in _COMMON.items()}
     how: list[CpuConditions] = [step.conditions for step in steps]
     members: dict[tuple[int, str], list[int]] = {}
@@ -183,7 +183,7 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
 
 
 def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats], tuple[list[_Terms], ...]]:
-    """Columns of the step's operations, with parameters of arithmetic, memory and starting."""
+    """Columns of the step's operations, and their parameters for arithmetic, memory and kernel starts."""
     rows = np.asarray(step.operations)
     rows = rows[rows["kind"] != KINDS.index("cast")]
     flops, sample, fixed, count = (
@@ -215,7 +215,7 @@ def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats],
 
 
 def _needed(parameters: Parameters, terms: Mapping[str, tuple[Prior, Floats]]) -> _ByStep:
-    """Places of the parameters that count in any step, and what they count in each."""
+    """Indices of the parameters that matter in some step, each with its coefficients by step."""
     return [(parameters.of(name, prior), by) for name, (prior, by) in terms.items() if by.any()]
 
 
@@ -237,12 +237,12 @@ def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
 
 
 def _useful(cores: Floats, log_contention: float) -> tuple[Floats, Floats]:
-    """The number of effective cores (n,), and the derivative of its log by the log of contention."""
+    """The number of useful cores (n,), and minus the derivative of its log by the log of contention."""
     lost = math.exp(log_contention) * np.maximum(cores - 1, 0.0)
     return cores / (1 + lost), lost / (1 + lost)
 
 
-# fp32 operations a core and cycle, from the makers' descriptions of their cores (2 x fused
+# fp32 operations per core and cycle, from the makers' descriptions of their cores (2 x fused
 # multiply-add units x lanes): AVX is 16 (one multiplier and one adder of 8 lanes), AVX2 32, AVX-512
 # 64 with two units of 16 lanes; Zen 4 splits AVX-512 over units of 8 lanes; Arm Neon has 4 lanes a
 # unit: N1 two units, V1, V2 and V3 as much as four.
@@ -264,6 +264,6 @@ REFERENCE_FLOPS_PER_CYCLE = 32
 
 @cache
 def relative_width(model: str) -> float:
-    """The width of its vector units over the measured CPU's; nan for an unknown CPU."""
+    """The width of a CPU model's vector units, relative to the measured CPU's; nan for an unknown model."""
     width = next((n for pattern, n in _FLOPS_PER_CYCLE if re.search(pattern, model)), math.nan)
     return width / REFERENCE_FLOPS_PER_CYCLE

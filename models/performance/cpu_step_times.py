@@ -1,7 +1,7 @@
 """Rates of networks on the cores of a CPU, from a posterior over CPU step times.
 
-Fitted, conditioned and told from held-out rows as GPUs' step times are (`step_times`); a CPU shares no
-parameter with them."""
+The posterior is fitted, conditioned and calibrated on held-out rows like that of GPU step times
+(`step_times`), but shares no parameter with it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
 from advisor.models.performance.step_parameters import Step
 
-# What steps scatter by on a machine that others use too.
+# Log standard deviation of step times on a machine that others use too.
 ROW_SIGMA = 0.10
 # Groups of held-out residuals: a batch size of a measured network, a family of networks.
 CELL, NETWORK = "cell", "network"
-# The user's own, and one that nobody measured, whatever their names: all are told alike.
+# Names for the user's own CPU and for any CPU that nobody measured, whatever it is called.
 OWN_CPU, ANOTHER_CPU = "own", "another"
 # Standard error of a user's own measurement of a step.
 TRIAL_SIGMA = 0.03
@@ -35,13 +35,13 @@ _T = TypeVar("_T")
 _Kind = tuple[float, float, float, str]
 
 
-# One answer asks for the same steps several times: first whether a type is worth a look. Means and
-# variances of log seconds at the measured CPU's speed.
+# Means and variances of log seconds at the measured CPU's speed. One answer needs the same steps several
+# times, first to see whether an instance type is worth considering.
 _ESTIMATED: IdentityCache[dict[_Kind, tuple[float, float]]] = IdentityCache(64)
 
 
 class CpuRates(Struct, frozen=True):
-    """Samples/s of n steps, half widths of their logarithms, and whether residuals back them."""
+    """Samples/s of n steps, half widths of their logarithms, and whether held-out residuals back these."""
 
     samples_per_second: Floats
     lower: Floats
@@ -50,8 +50,8 @@ class CpuRates(Struct, frozen=True):
 
 
 class CpuColumns(Struct, frozen=True):
-    """CPUs as columns (n,): whole cores, single-thread speed over the measured CPU's, width of the
-    arithmetic units over its (nan: unknown), and which it is: "" is that one."""
+    """CPUs as columns (n,): physical cores; single-thread speed and width of the arithmetic units (nan:
+    unknown), both relative to the measured CPU; and the CPU's name, "" for the measured one."""
 
     cores: Floats
     speed: Floats
@@ -64,10 +64,10 @@ class CpuColumns(Struct, frozen=True):
 
 
 class CpuStepTimes(Struct, frozen=True, kw_only=True):
-    """Posterior, and sorted standardised residuals of held-out rows by group.
+    """The posterior over CPU step times, and sorted standardised residuals of held-out rows by group.
 
     `networks` ("resnet50/training") were measured on the CPU whose single-thread mark is `reference_score`.
-    `id` stands for the file that it was read from."""
+    `id` identifies the file that all this was read from."""
 
     posterior: Posterior
     quantiles: Mapping[str, tuple[float, ...]]
@@ -78,7 +78,7 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
     def rates(
         self, facts: NetworkFacts, task: Task, batch_sizes: Floats, cpus: CpuColumns, confidence: float
     ) -> CpuRates:
-        """Rates of steps of `batch_sizes` (n,), each on its CPU (n,)."""
+        """The rate of a step at each of `batch_sizes` (n,) on the CPU of the same row of `cpus` (n,)."""
         kinds = zip(batch_sizes.tolist(), *cpus.kinds(), strict=True)
         distinct, which = _distinct(kinds)
         result = self._estimates(facts, task, distinct)
@@ -89,7 +89,7 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
         return CpuRates(batch_sizes / seconds, by.lower * spread, by.upper * spread, by.calibrated)
 
     def most(self, facts: NetworkFacts, task: Task, batch_sizes: Sequence[float], cpus: CpuColumns) -> Floats:
-        """The largest median rate of each CPU (n,), whichever the batch size."""
+        """The largest median rate of each CPU (n,) over all `batch_sizes`, in samples per second."""
         distinct, which = _distinct(zip(*cpus.kinds(), strict=True))
         every = [(size, *kind) for size in batch_sizes for kind in distinct]
         result = self._estimates(facts, task, every)
@@ -98,7 +98,7 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
         return most
 
     def condition(self, cells: Sequence[Cell], seconds: Floats) -> CpuStepTimes:
-        """The posterior conditioned on a user's own steps (n,) on a CPU."""
+        """The step times conditioned on a user's measured `seconds` (n,) of steps on a CPU."""
         sigma = np.full(len(cells), TRIAL_SIGMA)
         posterior = self.posterior.condition(cells, np.log(seconds), sigma)
         own = {f"{cell.network}/{cell.step.conditions.task}" for cell in cells}
@@ -121,13 +121,13 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
 
 
 def _distinct(kinds: Iterable[_T]) -> tuple[list[_T], list[int]]:
-    """Each kind once, and which of them every row is: types come in few kinds, but for speed."""
+    """The distinct kinds, and the index of each row's kind: apart from speed, CPUs come in few kinds."""
     places: dict[_T, int] = {}
     which = [places.setdefault(kind, len(places)) for kind in kinds]
     return list(places), which
 
 
 def cpu_cell(facts: NetworkFacts, how: CpuConditions, batch_size: float) -> Cell:
-    """A step of a network on a CPU, as the posterior takes it."""
+    """A step of a network on a CPU, in the form that the posterior takes."""
     rows = facts.kernels[Task(how.task)]
     return Cell(facts.key, Step(rows, facts.parameters, 0.0, batch_size, how))

@@ -1,6 +1,6 @@
-"""The distance of a prediction from the measured rows, fact by fact.
+"""How far each fact behind a prediction lies from the measured rows.
 
-`wording.Wording` warns of what matters; here every fact is told, inside or outside, and how far."""
+`wording.Wording` warns only of facts that matter; this module reports every fact, inside or outside."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from advisor.models.performance.scaling import bundled_scaling, kind_of
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 
-# A number this much beyond the measured ones still counts as one of them.
+# A number beyond the measured range by up to this factor still counts as inside.
 AS_GOOD_AS = 1.1
 _STAGES = {
     "vcpus": Stage.HOST,
@@ -47,7 +47,7 @@ def distances(
     step_times: StepTimes,
     table: NetworkTable,
 ) -> tuple[Distance, ...]:
-    """Every fact the prediction stands on: those of the stages that matter first."""
+    """The distance of every fact behind the prediction, those of the stages that matter first."""
     weights = stage_weights(workload, resources, prediction, pipeline)
     matters = {stage: weight >= MATTERS for stage, weight in weights.items()}
     of = partial(_distance, matters)
@@ -76,9 +76,9 @@ def distances(
 def stage_weights(
     workload: Workload, resources: Resources, prediction: Prediction, pipeline: Pipeline
 ) -> Mapping[Stage, float]:
-    """The weight of each stage in the joined rate, d log R / d log R_stage.
+    """The weight of each stage in the joined rate R: d log R / d log R_stage.
 
-    A network on the CPU shares its cores with decoding: there both count as one stage does."""
+    A network on the CPU shares its cores with decoding, but counts as a separate stage here."""
     rates = np.array([list(prediction.stage_rates.values())])
     beside_gpu = resources.gpu is not None and workload.task is not Task.PREPROCESSING
     ahead = BATCHES_AHEAD_A_WORKER * loader_workers(resources.vcpus) * beside_gpu
@@ -96,7 +96,7 @@ def _distance(
     detail: Message | str,
     tolerance: float = AS_GOOD_AS,
 ) -> Distance:
-    """Inside where the fact is as good as a measured one."""
+    """The record of one fact; it is inside where `times` is within a factor `tolerance` of 1."""
     return Distance(
         subject=subject,
         stage=stage,
@@ -129,7 +129,7 @@ _AMOUNTS: Mapping[str, Callable[[float], Message]] = {
 
 
 def _span(times: float, low: Message, high: Message) -> Message:
-    """'4 times the 2 that were measured', 'within the 12 to 125 that were measured'."""
+    """Such as '4 times the 2 that were measured', or 'within the 12 to 125 that were measured'."""
     (lowest,), (highest,) = low.parameters.values(), high.parameters.values()
     if times > AS_GOOD_AS:
         return Message("{times:rate} times the {known:rate} that were measured", times=times, known=highest)
@@ -141,7 +141,7 @@ def _span(times: float, low: Message, high: Message) -> Message:
 
 
 def _of_cpu(of: partial[Distance], resources: Resources, pipeline: Pipeline) -> Distance:
-    """Carrying decode rates to another CPU is a step away, however alike their marks are."""
+    """The distance of the CPU from the measured ones, by its single-thread mark."""
     if pipeline.measured_on(resources):
         return of("cpu", Stage.HOST, 1.0, Message("a CPU that was measured"))
     score = resources.cpu.single_thread_score if resources.cpu else None
@@ -193,7 +193,7 @@ def _of_accelerator(
 
 
 def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, Message]:
-    """Whether the GPU was measured with PyTorch in that precision, else how near it is."""
+    """Whether the GPU was measured with PyTorch in that precision, and a message that says what was."""
     measured = step_times.measured_in(gpu)
     if arithmetic_of(workload.precision) in measured:
         return True, Message("{card} was measured with other networks or precisions", card=gpu.name)

@@ -1,9 +1,9 @@
 """Predictions of many workloads at once, with the error of each.
 
-What a stage's rate may be off by moves it to its own bound, and the stages are joined again. The changes of
-the joined rate add in squares, as independent errors do. Moving, instead of weighing with the derivative,
-matters where two stages are close: a stage that hides behind another one today binds at its lower bound, and
-a bigger machine must not have a wider interval for it."""
+Each error moves a stage's rate to that error's bound, and the stages are joined again. The resulting changes
+of the joined rate add in squares, as independent errors do. Derivatives would not do where two stages are
+close: a stage that does not bind at its median may bind at its lower bound, and a bigger machine must not
+get a wider interval because of that."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ from advisor.models.performance.pipeline import (
 
 Booleans = NDArray[np.bool_]
 
-# Log standard deviations of what no held-out residual describes (internals/model.md); of CPUs
-# and cores are `python -m benchmarks.vcpu_truth`'s.
+# Log standard deviations of errors that no held-out residual describes (internals/model.md); those of
+# CPUs and cores come from `python -m benchmarks.vcpu_truth`.
 _CPU_UNKNOWN_SIGMA = 0.30
 _PER_DOUBLING_OF_VCPUS_SIGMA = 0.05
 _COPY_ASSUMED_SIGMA = 0.30
-# Of the exponent with which a real GPU and its host join: loaders differ.
+# Of the exponent that joins a real GPU with its host, since data loaders differ.
 _EXPONENT_SIGMA = PIPELINE_PRIORS["join/queue"][1]
 _OTHER_FORMAT_SIGMA = 0.40
-# Tokenisers and formats of tensors are the user's own; a judgement.
+# Users have their own tokenisers and tensor formats; this number is a judgement.
 _READING_SIGMA = 0.40
 
 _ACCELERATOR, _HOST, _STORAGE, _TRANSFER = 0, 1, 2, 3
-# A disk's rate lies between its `low` and `high` in 9 of 10 cases: 1 in 20 lies beyond either.
+# A disk's rate lies between its `low` and `high` in 9 of 10 cases: 1 in 20 lies beyond each of them.
 _QUANTILE_OF_90 = gaussian_multiplier(0.95)
-# A stage that weighs less counts for nothing; its logarithm is finite.
+# Smaller weights of stages are raised to this, so that their logarithms are finite.
 _LEAST_WEIGHT = 1e-12
 
 
 class Estimates(Columns, frozen=True):
     """Samples per second with a one-sided bound on either side, columns of shape (n,).
 
-    `stage_rates` and `weights` (n, 4) are in the order of `STAGES`, infinite and 0 where a request has no
-    such stage; the largest weight is the bottleneck's."""
+    `stage_rates` and `weights` (n, 4) are in the order of `STAGES`; where a request lacks a stage, its rate
+    is infinite and its weight 0. The stage of the largest weight is the bottleneck."""
 
     lower: Floats
     median: Floats
@@ -82,9 +82,9 @@ class Estimates(Columns, frozen=True):
 
 
 class Alone(NamedTuple):
-    """Rates of GPUs, or of networks on CPUs, alone: samples per second (infinite without either), half
-    widths of their logarithms, whether residuals back those, and the logs of the room below the
-    hardware's peaks, each (n,)."""
+    """Rates of the network alone, on GPUs or CPUs, as columns (n,): samples per second (infinite without a
+    network), half widths of their logarithms, whether residuals back those, and the log of the hardware's
+    peak rate over the rate."""
 
     samples_per_second: Floats
     lower: Floats
@@ -94,11 +94,11 @@ class Alone(NamedTuple):
 
 
 class StageErrors(Struct, frozen=True):
-    """Causes of errors of each request's stages, as columns of shape (n,).
+    """Causes of errors in the rates of each request's stages, as columns of shape (n,).
 
-    `several` (4, n) is what several GPUs make of a rate (`ScaledRows.columns`). `other_format`: a CPU
-    computes in another format than was measured. `other_architecture`: the CPU does not run the measured
-    one's machine code."""
+    `several` (4, n) is the effect of using several GPUs (`ScaledRows.columns`). `other_format`: a CPU
+    computes in a format that was not measured. `other_architecture`: the CPU has another instruction set
+    than the measured one."""
 
     alone: Alone
     several: Floats
@@ -108,12 +108,12 @@ class StageErrors(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """Errors of n requests, whatever their disks, at one confidence.
+    """Errors of n requests at one confidence, without those of disks.
 
-    `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the same m up;
+    `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the same m up.
     `by_group` (groups, 3) holds the half widths of `TRIAL_GROUPS` and whether residuals back them;
-    `calibrated` (n,) says whether they back the accelerator; `quantile` is the confidence's standard normal
-    one; `log_most` (n,) is what no rate passes."""
+    `calibrated` (n,) says whether residuals back the accelerator's. `quantile` is the standard normal
+    quantile of the confidence; `log_most` (n,) is the log of a rate that none exceeds."""
 
     shifts: Floats
     by_group: Floats
@@ -122,12 +122,12 @@ class Spread(Struct, frozen=True):
     log_most: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Spread:
-        """Those of some requests."""
+        """The errors of some of the requests, by their numbers."""
         log_most, calibrated = self.log_most[rows], self.calibrated[rows]
         return replace(self, shifts=self.shifts[:, :, rows], calibrated=calibrated, log_most=log_most)
 
     def beside(self, other: Spread) -> Spread:
-        """These requests, then those of another one of the same confidence."""
+        """The errors of these requests, followed by those of `other`, which has the same confidence."""
         return replace(
             self,
             shifts=np.concatenate([self.shifts, other.shifts], axis=2),
@@ -137,7 +137,7 @@ class Spread(Struct, frozen=True):
 
 
 def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float) -> Spread:
-    """Spread of stages and of whole trials; that of disks comes with the disk."""
+    """The errors of stages and of whole trials; `estimates` adds those of disks."""
     speed_up, _, scaling_upper, scaling_calibrated = errors.several
     alone = errors.alone
     result = [half_widths(pipeline.residuals, (group, ALL_TRIALS), confidence) for group in TRIAL_GROUPS]
@@ -173,8 +173,8 @@ def estimates(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline:
 
 
 def _with_disk_moves(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
-    """Moves of the stages with those of disks whose rate is known from `disk_low` to `disk_high` only: what
-    of the data set lies in the page cache is read as before."""
+    """The moves of the stages, plus one for disks whose rate is only known to lie from `disk_low` to
+    `disk_high`. The page cache's part of the reads is not affected."""
     if not (np.any(columns.disk_low < 1) or np.any(columns.disk_high > 1)):
         return spread.shifts
     many = spread.shifts.shape[1] // 2
@@ -189,8 +189,8 @@ def _with_disk_moves(columns: PipelineColumns, rates: Floats, spread: Spread, pi
 
 
 def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
-    """The effect of the exponent's error on the joined log rate, (n,): d log R / d log exponent is the
-    entropy of the stages' weights over the exponent, largest where two stages are equally fast."""
+    """The effect (n,) of the exponent's error on the joined log rate. d log R / d log exponent is the
+    entropy of the stages' weights divided by the exponent: largest where two stages are equally fast."""
     beside_gpu = columns.batches_ahead > 0
     if not beside_gpu.any():
         return np.zeros(len(beside_gpu))
@@ -203,21 +203,21 @@ def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: P
 def _joined(
     columns: PipelineColumns, rates: Floats, shifts: Floats, pipeline: Pipeline
 ) -> tuple[Floats, Floats]:
-    """Joined logarithms (1 + m, n) under shifts (stages, 1 + m, n) of which the first is none, and
-    weights (stages, n) of that; all at once, since few rows take as long as many."""
+    """Joined log rates (1 + m, n) under each of `shifts` (stages, 1 + m, n), the first of which is none,
+    and the stages' weights (stages, n) under that one. One call, since few rows take as long as many."""
     logs = logs_by_stage(rates)[:, None] + shifts
     joined, weights = join_logs(columns, logs, pipeline.parameters)
     return joined, weights[:, 0]
 
 
 def _shifts(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, z: float) -> Floats:
-    """Each error as one move down and one up, in log rate (`Spread.shifts`): of the cores, of the accelerator
-    where it does not run on them, and of the copies.
+    """Each error as one move down and one up in log rate (`Spread.shifts`): the cores' error, the
+    accelerator's where it is not the cores, and the copies'.
 
-    What one stage may be off by for several reasons is added before it is joined: each reason by itself could
-    hide behind another stage that is close, and a slower disk would have a narrower interval."""
+    Several errors of one stage are added before stages are joined: one by one they could hide behind another
+    stage that is nearly as slow, and a slower disk would get a narrower interval."""
     cores = z * _core_sigma(columns, errors, pipeline)
-    # What second threads add moves the host's log rate by the part of the cores that they are.
+    # An error in the gain of second threads moves the host's log rate by their share of the useful cores.
     added = second_thread_cores(columns, pipeline.parameters)
     host = np.hypot(cores, z * (SECOND_THREAD_SIGMA * added / (columns.cores + added)))
     other_format = np.asarray(z * _OTHER_FORMAT_SIGMA * errors.other_format, dtype=float)
@@ -239,7 +239,7 @@ def _added(*widths: Floats) -> Floats:
 
 
 def _core_sigma(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline) -> Floats:
-    """Log standard deviation of a core's speed and of how many cores scale, shape (n,)."""
+    """Log standard deviation of a core's speed and of scaling over cores together, shape (n,)."""
     reference, other = pipeline.reference, errors.other_architecture
     cpu = np.where(np.isnan(columns.score), _CPU_UNKNOWN_SIGMA, reference.sigma)
     cpu = np.where(np.abs(columns.score / reference.score - 1) < SAME_SCORE, 0.0, cpu)
@@ -247,16 +247,16 @@ def _core_sigma(columns: PipelineColumns, errors: StageErrors, pipeline: Pipelin
     carried = _with_scaling(cpu, np.array(pipeline.largest_vcpus), columns)
     if not (pipeline.core_trials and columns.cpu.any()):
         return carried
-    # The reference CPU, and any that is carried by its mark, have no trials of their own.
+    # Index 0 is the reference CPU, and any CPU whose speed is inferred from its mark.
     largest = np.array([1.0, *(max(1.0, trials.largest_vcpus) for trials in pipeline.core_trials)])
     sigma = np.array([np.inf, *(trials.speed_sigma for trials in pipeline.core_trials)])
     own = _with_scaling(sigma[columns.cpu], largest[columns.cpu], columns)
-    # On more vCPUs than its trials had, no CPU is less sure than one that has none.
+    # A CPU with trials is never less certain than one without, even on more vCPUs than its trials had.
     return np.minimum(carried, own)
 
 
 def _with_scaling(sigma: Floats, largest_vcpus: Floats, columns: PipelineColumns) -> Floats:
-    """The doubt on a core's speed with that on its work, and on more vCPUs than were measured."""
+    """`sigma` of a core's speed, widened for data that is no image and for more vCPUs than were measured."""
     cpu = np.hypot(sigma, _READING_SIGMA * (columns.reading_seconds > 0))
     doublings = np.maximum(0.0, np.log2(columns.vcpus / largest_vcpus))
     return np.asarray(np.hypot(cpu, _PER_DOUBLING_OF_VCPUS_SIGMA * doublings))

@@ -45,7 +45,7 @@ class Errors(NamedTuple):
 
 
 def errors_of(log_residuals: Floats) -> Errors | None:
-    """|predicted / observed - 1| of log(observed / predicted); None of no rows."""
+    """Statistics of |predicted / observed - 1|, given log(observed / predicted); None without rows."""
     if not len(log_residuals):
         return None
     percent = 100 * np.abs(np.expm1(-np.asarray(log_residuals, dtype=float)))
@@ -55,10 +55,10 @@ def errors_of(log_residuals: Floats) -> Errors | None:
 
 
 class TakenSteps(Struct, frozen=True, kw_only=True):
-    """The GPU steps that a fit used: each one's log(measured / predicted without it), shape (n,), and the
-    steps that contradict the others or the model.
+    """The GPU steps that a fit used. `residuals` (n,) are log(measured / predicted before the fit);
+    `contradicting` are steps that contradict the others or the model.
 
-    `trials` is how many measurements they came from, `left_out` why others told nothing."""
+    `trials` is the number of measurements behind them; `left_out` counts unused ones by reason."""
 
     observations: GpuObservations = field(default_factory=GpuObservations)
     residuals: Floats = field(default_factory=lambda: np.zeros(0))
@@ -68,42 +68,42 @@ class TakenSteps(Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> Errors | None:
-        """Errors about the steps before they were taken."""
+        """Errors of the predictions of these steps, made before the model was conditioned on them."""
         return errors_of(self.residuals)
 
 
-# Samples per second, in place of what nothing limits.
+# Samples per second that replace an infinite rate.
 _FASTEST = 1e6
-# What plain regressions know of a trial: logarithms of the former, the latter as they are.
+# Features of a trial for the plain regressions: `_COUNTS` as logarithms, `_SHARES` as they are.
 _PIXELS = ("decoded_pixels", "resampled_pixels", "output_pixels")
 _COUNTS = ("vcpus", "batch_size", "encoded_bytes", "score", *_PIXELS)
 _SHARES = ("cached_share", "training", "on_cpu")
-# A machine that is so many times as fast, or as slow, as the mark of its CPU says is named.
+# A machine is reported if it is faster or slower than its CPU's mark says by more than this factor.
 ODD_SPEED = 1.5
 
 
 _CELL = ["network", "input", "task", "precision", "stack", "memory_format", "tf32", "gpu"]
-# Batches between these tell next to nothing more, and each costs whoever loads the model.
+# Batch sizes kept per cell: more add next to no information, and each makes loading the model slower.
 _MOST_BATCHES = 4
 
 
 class MachineSpeed(NamedTuple):
-    """A user's CPU, and its speed over what its name promises."""
+    """A user's CPU, and its speed relative to what its mark says."""
 
     cpu: str
     factor: float
 
     @property
     def is_odd(self) -> bool:
-        """Whether it is another one than its name says, or was busy."""
+        """Whether the speed suggests that it is another CPU than its name says, or that it was busy."""
         return not 1 / ODD_SPEED <= self.factor <= ODD_SPEED
 
 
 class FitResult(Struct, frozen=True, kw_only=True):
-    """A fitted model, the residuals of trials it was not fitted on, and what was left out.
+    """A fitted model, held-out residuals of its trials, and the number of unused measurements by reason.
 
-    `residuals_by` are those of other predictors of the same trials, by name: the model that ships, and plain
-    regressions. `kept_pipeline` says why host, storage and join stay those that ship; empty where fitted."""
+    `residuals_by` are residuals of other predictors on the same trials, by name: the shipped model and plain
+    regressions. `kept_pipeline` says why the pipeline was not fitted; it is empty where it was."""
 
     model: PerformanceModel
     held_out_residuals: Floats
@@ -115,7 +115,7 @@ class FitResult(Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> Mapping[str, Errors | None]:
-        """Errors about the trials held out, by predictor."""
+        """Errors on held-out trials, by predictor."""
         return {
             name: errors_of(rows)
             for name, rows in {**self.residuals_by, "fitted": self.held_out_residuals}.items()
@@ -128,9 +128,9 @@ class FitResult(Struct, frozen=True, kw_only=True):
 
 
 def joined_repeats(steps: Sequence[Observation], layers: Iterable[ProbedLayer] = ()) -> GpuObservations:
-    """The median of each step and layer that was measured several times, in a fixed order.
+    """The median of the repeats of each step and each layer, in a fixed order.
 
-    Of a cell that was measured at many batch sizes, some that are spread over all of them."""
+    Of a cell measured at more than `_MOST_BATCHES` batch sizes, only so many evenly spaced ones are kept."""
     joined = []
     for _, cell in observed_frame(steps).groupby(_CELL):
         batches: Any = cell.groupby("batch_size").indices
@@ -150,7 +150,7 @@ def joined_repeats(steps: Sequence[Observation], layers: Iterable[ProbedLayer] =
 
 
 def _median(repeats: Sequence[Observation]) -> Observation:
-    """Their middle, as sure as they agree, and never surer than one that was timed with care."""
+    """The median of the repeats; its standard error follows from their spread, at least `STEP_SIGMA`."""
     logs = np.log([repeat.seconds for repeat in repeats])
     sigma = max(STEP_SIGMA, float(logs.std()) / len(repeats) ** 0.5)
     first = min(repeats, key=lambda repeat: repeat.origin)
@@ -166,7 +166,7 @@ def taken_steps(
     table: NetworkTable,
     left_out: Mapping[str, int],
 ) -> TakenSteps:
-    """The steps and layers, repeats joined, against what `step_times` makes of them."""
+    """The steps and layers with repeats joined, and their residuals from what `step_times` predicts."""
     observations = joined_repeats(steps, layers)
     return TakenSteps(
         observations=observations,
@@ -190,11 +190,11 @@ def fit(
 ) -> FitResult:
     """Fit the pipeline on the usable measurements and join it with `step_times`.
 
-    The pipeline of the `shipped` model is conditioned by them: it is fitted on its own rows and on these,
-    each of whose CPUs has a speed of its own. `cpu_of` tells what the CPU of a measurement is; those of other
-    CPUs than most tell by how much those differ from what their marks say. `knows_cpu_steps`: the step times
-    of CPUs were fitted on these measurements already. Raises `DataError` for measurements that nothing can be
-    learnt from."""
+    With a `shipped` model and its rows, the pipeline is fitted on those rows and on the measurements
+    together; each CPU then has a separate speed. `cpu_of` returns the CPU of a measurement; a CPU other than
+    the reference one gets a parameter for how far its speed differs from its mark. `knows_cpu_steps`: the
+    CPU step times were already fitted on these measurements. Raises `DataError` where too few measurements
+    are usable."""
     sorted_out = sort_out(measurements, table.names)
     usable = sorted_out.usable
     require_enough(usable)
@@ -213,7 +213,7 @@ def fit(
         if before and number >= first
     )
     cpus, errors = own["cpu"].nunique(), errors_of(residuals)
-    assert errors is not None  # there are enough
+    assert errors is not None  # `require_enough` found enough trials
     model = PerformanceModel(
         id="",
         trained_on=_trained_on(usable, cpus, step_times, shipped if before else None),
@@ -239,7 +239,7 @@ def fit(
 
 
 def _regressions(trials: pd.DataFrame) -> dict[str, Floats]:
-    """Held-out residuals of two plain regressions of log rates on the trials' numbers."""
+    """Held-out residuals of two plain regressions of log rates on the trials' features, by name."""
     rates = (trials["accelerator"], trials["disk_bytes_per_second"] / trials["stored_bytes"])
     numbers = [trials[name] for name in _COUNTS] + [np.minimum(rate, _FASTEST) for rate in rates]
     features = np.column_stack([*(np.log1p(np.nan_to_num(n)) for n in numbers), trials[list(_SHARES)]])
@@ -252,7 +252,7 @@ def _regressions(trials: pd.DataFrame) -> dict[str, Floats]:
 
 
 def kept_pipeline(model: PerformanceModel, measurements: Iterable[Measurement], why: DataError) -> FitResult:
-    """The `model` as the result of a fit of measurements that were too few for its pipeline."""
+    """The unchanged `model` as a fit's result, where too few measurements were usable (`why`)."""
     return FitResult(
         model=model,
         held_out_residuals=np.zeros(0),
@@ -262,14 +262,14 @@ def kept_pipeline(model: PerformanceModel, measurements: Iterable[Measurement], 
 
 
 def conditioned(result: FitResult, gpu: TakenSteps, step_times: StepTimes) -> FitResult:
-    """The fit once its model knows of GPUs what was measured, beside what ships."""
+    """The fit's result with its model conditioned on the user's GPU steps, on top of what ships."""
     return replace(result, model=with_gpu(result.model, gpu.observations, step_times), gpu=gpu)
 
 
 def with_gpu(
     model: PerformanceModel, observations: GpuObservations, step_times: StepTimes
 ) -> PerformanceModel:
-    """The model with these observations, which condition `step_times`, in place of its own."""
+    """The model with its GPU observations replaced by these, and with `step_times` conditioned on them."""
     steps, layers = observations
     before = _own_steps(model.gpu_observations.steps)
     return with_id(
@@ -283,14 +283,14 @@ def with_gpu(
 
 
 def with_id(model: PerformanceModel) -> PerformanceModel:
-    """The model under the id of its content."""
+    """The model with its id set to the hash of its content."""
     return replace(model, id=content_id(to_document(model)))
 
 
 def _trained_on(
     measurements: Sequence[Measurement], cpus: int, step_times: StepTimes, shipped: PerformanceModel | None
 ) -> str:
-    """One line: how many trials on what, beside which that ship, and whose GPU rates."""
+    """One line for people: the number of trials, their CPUs and networks, and what they were added to."""
     days = sorted({m.started_at[:10] for m in measurements if m.started_at})
     when = f", {days[0]}" if days else ""
     where = f" on {cpus} CPUs" if cpus > 1 else ""

@@ -13,15 +13,15 @@ from advisor.errors import DataError
 
 
 class Column(NamedTuple):
-    """A column of a frame: pandas' type, the unit of its numbers, and the meaning where its name does not
-    say. Numbers that nobody told are nan, words are empty."""
+    """A column of a frame: its pandas type, its unit, and its meaning where the name does not say.
+    Unknown numbers are nan; unknown words are empty."""
 
     dtype: str
     unit: str = ""
     meaning: str = ""
 
 
-# A step of one GPU's batch; the first, the framework, the host and the last two say where it is from.
+# A step of one GPU's batch; `source`, `framework`, `host`, `fit` and `licence` say where it comes from.
 STEP_COLUMNS: Mapping[str, Column] = {
     "source": Column("str", meaning="who measured it, or where a user's own row stands"),
     "network": Column("str", meaning="a name of the network table"),
@@ -73,7 +73,7 @@ def published_frame(path: Path) -> pd.DataFrame:
 
 
 def observed_frame(observations: Iterable[Observation]) -> pd.DataFrame:
-    """A user's own steps, of the store and of anchors."""
+    """A frame of a user's own steps, from the store and from anchors."""
     rows = [
         {
             **{name: getattr(step.workload, name) for name in _OF_A_WORKLOAD},

@@ -1,7 +1,7 @@
-"""The observations of GPUs that a fit took from a user's store, as a model's file keeps them.
+"""The GPU observations that a fit took from a user's store, as a model's file keeps them.
 
-Rows of names and numbers, with each GPU's data sheet once: what they tell of the posterior that
-ships follows from them when the model is loaded."""
+They are rows of names and numbers, with each GPU's data sheet once. Loading the model conditions
+the posterior that ships on them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_LAYERS = ("name", "backward", "precision", "seconds")
 
 
 class GpuObservations(NamedTuple):
-    """Steps of networks, and layers that a probe timed, each cell and batch once."""
+    """Steps of networks, and layers that a probe timed; each cell and batch size occurs once."""
 
     steps: tuple[Observation, ...] = ()
     layers: tuple[ProbedLayer, ...] = ()
@@ -37,7 +37,7 @@ class GpuObservations(NamedTuple):
 
 
 def observations_document(observations: GpuObservations) -> dict[str, Any]:
-    """JSON-ready values; `observations_from` reads them."""
+    """The observations as JSON-ready values; `observations_from` reads them back."""
     gpus = {step.gpu.name: step.gpu for step in observations.steps}
     gpus |= {layer.gpu.name: layer.gpu for layer in observations.layers}
     return {
@@ -59,9 +59,9 @@ def observations_document(observations: GpuObservations) -> dict[str, Any]:
 
 
 def observations_from(document: Mapping[str, Any]) -> GpuObservations:
-    """The observations; KeyError, TypeError or ValueError where they are none."""
+    """The observations in a document; KeyError, TypeError or ValueError if it is not valid."""
     gpus = convert(document["gpus"], dict[str, Gpu])
-    # What belongs to the workload stands beside the rest of a step.
+    # A row holds the fields of the workload next to those of the step.
     steps = [{**row, "workload": row, "gpu": gpus[row["gpu"]]} for row in document["steps"]]
     layers = [{**row, "gpu": gpus[row["gpu"]]} for row in document["layers"]]
     return convert((steps, layers), GpuObservations)
@@ -77,7 +77,7 @@ _KINDS = {
     "pooling": "pool",
     "elementwise": "elementwise",
     "copy": "copy",
-    # Of a GPU-hour, whose marks count their own work.
+    # From a longer probe (a GPU-hour), whose rows state their FLOPs and elements.
     "grouped": "conv_grouped",
     "attention": "attention",
     "attention_masked": "attention_masked",
@@ -91,10 +91,10 @@ _KINDS = {
 _CHANNELS_LAST = ".nhwc"
 _TF32 = {"tf32": "on", "fp32": "convolutions"}
 _SHORTEST_SECONDS = 2e-4
-# What a layer that was timed with care scatters by, beside what sets it apart from others.
+# Log standard deviation of a carefully timed layer, in addition to the layer's effect.
 _SIGMA = 0.1
 _HALF, _CASTING = 2, 3
-# A copy takes as long a byte whatever its size, once it is large.
+# Elements of the copy whose time is computed from its rate; large copies take equally long per byte.
 _COPIED = 2**28
 _FP32_BYTES = 4
 
@@ -103,8 +103,8 @@ class ProbedLayer(Struct, frozen=True):
     """Seconds of one pass of a layer alone on `gpu`.
 
     `name` is the probe's (`conv3x3.wide`, `gemm`, `copy`), `precision` fp32, tf32, fp16, bf16 or amp. `sizes`
-    are whole numbers: `batch`, `channels_in`, `channels`, `side`, `kernel`, `groups` of a layer, as far as it
-    has them, or a row's own work: `flops`, `elements`, `fixed`, `reduction`, `width`."""
+    are whole numbers: those of `batch`, `channels_in`, `channels`, `side`, `kernel` and `groups` that the
+    layer has, or else its work: `flops`, `elements`, `fixed`, `reduction` and `width`."""
 
     name: str
     backward: bool
@@ -114,22 +114,22 @@ class ProbedLayer(Struct, frozen=True):
     gpu: Gpu
 
     def cell(self) -> Cell:
-        """The step that was timed; each layer has an effect of its own, as networks have."""
+        """The timed step, as if the layer were a network; each layer has a separate effect."""
         how = Conditions(
             gpu=self.gpu,
             task=str(Task.INFERENCE),
             precision="fp32" if self.precision == "tf32" else self.precision,
             tf32=_TF32.get(self.precision, "off"),
             memory_format="channels_last" if self.name.endswith(_CHANNELS_LAST) else "contiguous",
-            # Layers alone tell nothing of how the user times whole steps.
+            # A separate source: timings of layers say nothing about how the user times whole steps.
             source="kernels/probe",
         )
         step = Step(_rows(self), 0.0, 0.0, float(self.sizes["batch"]), how)
         return Cell(f"probe/{self.name}", step)
 
     def as_step(self, constant: float) -> tuple[float, float]:
-        """Seconds and their relative standard error, with the `constant` that a network's step has
-        beside its kernels and a layer that is called again and again has not."""
+        """Seconds and their relative standard error. `constant` seconds are added: a network's step spends
+        them outside its kernels, a layer that is called in a loop does not."""
         whole = self.seconds + constant
         return whole, _SIGMA * self.seconds / whole
 
@@ -137,7 +137,7 @@ class ProbedLayer(Struct, frozen=True):
 def layers_of(fingerprint: Mapping[str, Any], gpu: Gpu) -> list[ProbedLayer]:
     """The layer timings of the first GPU in a fingerprint of `advisor.sweeps.probe`.
 
-    Nothing where it was no GPU that was timed, or sizes are missing, as in probes of before they were kept.
+    The list is empty if no GPU was timed, or if sizes are missing, as in fingerprints of older versions.
     """
     try:
         result = [*_products(fingerprint, gpu)]
@@ -191,7 +191,7 @@ def _whole(sizes: Mapping[str, Any]) -> dict[str, int]:
 
 
 class _Kernel(Struct, frozen=True):
-    """FLOPs and elements of a sample, elements of any batch, the matrix it is multiplied with."""
+    """FLOPs and elements per sample, elements per batch, and the matrix that it is multiplied with."""
 
     kind: str
     flops: float
@@ -217,7 +217,7 @@ def _rows(layer: ProbedLayer) -> Rows:
 
 
 def _kernels(layer: ProbedLayer) -> list[_Kernel]:
-    """Kernels as the network table counts them: each tensor once, a backward pass with both gradients."""
+    """A layer's kernels, counted as in the network table: each tensor once, both gradients if backward."""
     kind, sizes = _KINDS[layer.name.partition(".")[0]], layer.sizes
     if "elements" in sizes:
         flops, sample, fixed = (float(sizes.get(name, 0)) for name in ("flops", "elements", "fixed"))
@@ -254,7 +254,7 @@ def _moving(kind: str, values: int, backward: bool) -> list[_Kernel]:
         moved = [(3 if backward else 2) * values]
     elif kind == "pool":
         pooled = values // 4
-        # With the places of the maxima, of 8 bytes each.
+        # Including the indices of the maxima, 8 bytes each.
         moved = [(2 * values if backward else values) + 3 * pooled]
     else:
         moved = [3 * values] if backward else [3 * values, 2 * values]

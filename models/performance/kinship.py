@@ -1,8 +1,8 @@
-"""A Gaussian process over the mix of operations in a step: networks of like operations deviate alike.
+"""A Gaussian process over the mix of operations in a step: networks with similar operations deviate alike.
 
-The roofline leaves a residual that is much the same on every GPU and alike for networks that spend their time
-on the same kinds of operations. A step never measured takes the residual of the measured ones nearest to it,
-with the doubt that distance brings."""
+The roofline's residual is much the same on every GPU, and similar for networks that spend their time on the
+same kinds of operations. A step that was never measured gets its residual from the nearest measured steps,
+with more variance the further away they are."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from advisor.models.bayes import Floats
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.step_time import Steps, class_seconds
 
-# Two scales, in standard deviations of the features: families, and what is common to kinds.
+# (variance, length in standard deviations of the features) of the process's two scales.
 _SCALES = ((0.02, 6.0), (0.01, 2.5))
 _NEAREST = 80
 _FURTHEST = 4.0
-# Shapes, time, launches and the task tell networks apart better than the mix of kinds (`step_features`).
+# Shapes, time, launches and the task distinguish networks better than the mix of kinds (`step_features`).
 WEIGHTS = np.array([*[1.0] * (2 * len(KINDS)), 2.0, 2.0, 2.0, 3.0, 2.0, 1.0, 3.0])
 
 
 class Kinship(Struct, frozen=True):
-    """Measured steps: standardised features (n, d), residuals and their noise variances (n,)."""
+    """The measured steps: standardised features (n, d), residuals and their noise variances (n,)."""
 
     centre: Floats
     spread: Floats
@@ -34,7 +34,7 @@ class Kinship(Struct, frozen=True):
     level: float
 
     def deviation(self, features: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of log seconds beside the roofline, for steps with features (m, d)."""
+        """Mean and variance (m,) of the deviation of log seconds from the roofline, at features (m, d)."""
         means, variances = np.zeros(len(features)), np.zeros(len(features))
         total = sum(share for share, _ in _SCALES)
         for row, point in enumerate(standardised(features, self.centre, self.spread)):
@@ -52,7 +52,7 @@ class Kinship(Struct, frozen=True):
 
 
 def covariance(distances: Floats) -> Floats:
-    """Matern 3/2 at both scales."""
+    """The sum of Matern 3/2 kernels at both scales of `_SCALES`."""
     result = np.zeros_like(distances)
     for share, scale in _SCALES:
         x = np.sqrt(3) * distances / scale
@@ -61,13 +61,13 @@ def covariance(distances: Floats) -> Floats:
 
 
 def standardised(features: Floats, centre: Floats, spread: Floats) -> Floats:
-    """Features in units of their spread, odd ones held near."""
+    """Features centred and in units of `spread`, clipped to `_FURTHEST` on either side."""
     return np.asarray(np.clip((features - centre) / spread, -_FURTHEST, _FURTHEST), dtype=float)
 
 
 def kinship_of(features: Floats, residuals: Floats, noise: Floats, weights: Floats | float = 1.0) -> Kinship:
-    """The process over measured steps: features (n, d), residuals and noise variances (n,); `weights` (d,)
-    tell how much each feature counts."""
+    """The process over measured steps: features (n, d), residuals and noise variances (n,). `weights` (d,)
+    scale the features."""
     centre, spread = features.mean(axis=0), (features.std(axis=0) + 1e-6) / weights
     return Kinship(
         centre, spread, standardised(features, centre, spread), residuals, noise, float(np.median(residuals))
@@ -77,7 +77,7 @@ def kinship_of(features: Floats, residuals: Floats, noise: Floats, weights: Floa
 def step_features(steps: Steps, kinds: np.ndarray, training: Sequence[bool], theta: Floats) -> Floats:
     """The features of each step: shares of its time by class of operation, shape (count, d).
 
-    `kinds` (k,) indexes `KINDS` row by row; `training` tells the task of each step."""
+    `kinds` (k,) indexes `KINDS` for each row of operations; `training` says whether each step trains."""
     compute, memory = class_seconds(steps, theta)
     together = np.sqrt(np.sqrt(compute**4 + memory**4))
     total = np.bincount(steps.step, together, steps.count)

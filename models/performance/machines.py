@@ -1,4 +1,4 @@
-"""Machines and disks as columns, so that many are predicted at once, and what their cores do."""
+"""Machines and disks as columns, so that many are predicted at once; and how CPU cores scale."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 from advisor.domain import DataKind, DiskRate, Gpu, Measurement, Node, Resources, Workload, require_positive
 from advisor.models.bayes import Floats
 
-# A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
+# Marks do not compare across instruction sets: two benchmarks disagree about Arm cores by this much (log).
 OTHER_ARCHITECTURE_SIGMA = 0.42
-# Log standard deviation of what second threads add, over CPUs and work (internals/processors.md).
+# Log standard deviation of the gain of second threads, over CPUs and work (internals/processors.md).
 SECOND_THREAD_SIGMA = 0.42
 
-# What differs between the CPUs of one sweep. The k-th other CPU has parameters of its own, "host/speed/k" and
-# so on: logarithms over what the reference CPU has, speed over what its mark tells.
+# Parameters that differ between the CPUs of one sweep. The k-th CPU besides the reference has "host/speed/k"
+# and so on: logarithms relative to the reference CPU, that of speed relative to what the marks say.
 SPEED, CONTENTION, SECOND_THREAD = "host/speed", "host/contention", "host/second_thread"
 _OWN_CONTENTION_SIGMA = 0.5
-# A CPU counts as measured from so many trials that its cores bound.
+# A CPU counts as measured with at least this many trials that its cores bound.
 FEWEST_TRIALS_OF_A_CPU = 12
 
 
 class ReferenceCpu(Struct, frozen=True, kw_only=True):
     """The CPU that was measured: its PassMark single-thread mark, and how far to trust it.
 
-    `model` is its name, empty where nobody says; `sigma` is the log standard deviation of carrying its rates
-    to a CPU of another mark; `architecture` is what the kernel calls its instruction set."""
+    `model` is its name, empty if unknown; `sigma` is the log standard deviation of scaling its rates by the
+    mark to another CPU; `architecture` is the Linux kernel's name of its instruction set."""
 
     score: float
     sigma: float
@@ -40,7 +40,7 @@ class ReferenceCpu(Struct, frozen=True, kw_only=True):
         require_positive(score=self.score, sigma=self.sigma)
 
     def priors_of(self, other: ReferenceCpu, number: int) -> Mapping[str, tuple[float, float]]:
-        """Those of what the `other` CPU, the sweep's `number`-th, has of its own."""
+        """Priors (mean, sigma) of the parameters of the `other` CPU, the `number`-th of the sweep."""
         alike = other.architecture == self.architecture
         speed = max(self.sigma, other.sigma, 0.0 if alike else OTHER_ARCHITECTURE_SIGMA)
         return {
@@ -51,8 +51,8 @@ class ReferenceCpu(Struct, frozen=True, kw_only=True):
 
 
 class CoreTrials(NamedTuple):
-    """Evidence of trials about a CPU other than the reference one: the number that its cores bound, the
-    most vCPUs of those, and the remaining log standard deviation of its speed."""
+    """Evidence about a CPU other than the reference one: the number of trials that its cores bound, the
+    most vCPUs among those, and the remaining log standard deviation of its speed."""
 
     number: int
     largest_vcpus: float
@@ -65,7 +65,7 @@ _NO_GPU = -1
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # Single-thread marks nearer than this are one CPU.
 SAME_SCORE = 0.02
-# What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
+# The gain of a core's second thread where it is unknown: the median CPU of SpareCores' marks
 # (infra/build/catalog/sparecores.py, docs/internals/processors.md).
 USUAL_SECOND_THREAD_YIELD = 0.33
 # GB/s from host to GPU where this type of instance was not measured, by compute capability: medians
@@ -76,12 +76,12 @@ _SLOWEST_COPY_GB_PER_SECOND = 6.3
 
 
 class ResourceTable(Struct, frozen=True):
-    """One row a machine, every column of shape (n,): `Resources` in columns.
+    """`Resources` as columns of shape (n,), one row per machine.
 
-    A machine is one of `nodes` alike that train together over a network of `gbit_per_second`. An unknown
-    `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu` indexes `gpus`, -1 stands
-    for none; a machine has `gpu_count` of it. `disk_low` and `disk_high` are the factors between which the
-    disk's rate lies. `architectures` are those of the CPUs and `cpus` their names, "" where no CPU is known.
+    A machine is one of `nodes` equal ones that train together over a network of `gbit_per_second`. Unknown
+    `score` and `host_to_gpu_gb_per_second` are nan; an unlimited disk is infinite. `gpu` indexes `gpus`, with
+    -1 for none; a machine has `gpu_count` of it. `disk_low` and `disk_high` are factors that bound the disk's
+    rate. `architectures` and `cpus` are instruction sets and names of the CPUs, "" where no CPU is known.
     """
 
     vcpus: Floats
@@ -107,7 +107,7 @@ class ResourceTable(Struct, frozen=True):
         return len(self.vcpus)
 
     def copy_gb_per_second(self) -> Floats:
-        """Host to GPU, each GPU on a link of its own, shape (n,); assumed where unknown."""
+        """GB/s from host to all GPUs, each with a separate link, shape (n,); assumed where unknown."""
         assumed = [*map(assumed_copy_gb_per_second, self.gpus), _SLOWEST_COPY_GB_PER_SECOND]
         existing = self.host_to_gpu_gb_per_second
         each = np.where(np.isnan(existing), np.array(assumed)[self.gpu], existing)
@@ -115,7 +115,7 @@ class ResourceTable(Struct, frozen=True):
 
     @classmethod
     def of(cls, resources: Sequence[Resources]) -> ResourceTable:
-        """Machines in columns, in their order."""
+        """The machines as columns, in their order."""
         columns: list[Any] = [*np.array([_numbers(machine) for machine in resources], dtype=float).T]
         gpus: dict[Gpu, int] = {}
         gpu = [
@@ -146,7 +146,7 @@ class Columns(Struct, frozen=True):
 
 
 class DiskTable(Columns, frozen=True):
-    """Disks as columns (n,); inf: not limited. A rate lies between factors `low` and `high`."""
+    """Disks as columns (n,); inf: not limited. `low` and `high` are factors that bound a disk's rates."""
 
     mib_per_second: Floats
     iops: Floats
@@ -156,13 +156,13 @@ class DiskTable(Columns, frozen=True):
 
     @classmethod
     def of(cls, disks: Sequence[DiskRate]) -> DiskTable:
-        """Disks in columns, in their order."""
+        """The disks as columns, in their order."""
         numbers = np.array([_disk_numbers(entry) for entry in disks], dtype=float)
         return cls(*numbers.reshape(-1, len(cls.__struct_fields__)).T)
 
 
 def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:
-    """GB/s from host to such a GPU on a type of instance that was not measured."""
+    """GB/s from host to a GPU, assumed for instance types on which that was not measured."""
     capability = (gpu.compute_capability if gpu else None) or ""
     major = capability.partition(".")[0]
     result = _COPY_GB_PER_SECOND.get(capability, _COPY_GB_PER_SECOND.get(major))
@@ -170,9 +170,9 @@ def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:
 
 
 def useful_cores(cores: Floats, contention: Floats | float, coherence: float) -> Floats:
-    """Gunther's universal scalability law, `n / (1 + a (n - 1) + b n (n - 1))`; n below one.
+    """Gunther's universal scalability law, `n / (1 + a (n - 1) + b n (n - 1))`; n where n is below 1.
 
-    Past its peak at `sqrt((1 - a) / b)` nobody has to use more cores, so it stays there."""
+    Beyond its peak, at n = `sqrt((1 - a) / b)`, the value at the peak: nobody has to use more cores."""
     if coherence > 0:
         cores = np.minimum(cores, np.sqrt(np.maximum(1.0, (1 - contention) / coherence)))
     more = np.maximum(cores - 1, 0.0)
@@ -191,7 +191,7 @@ def _disk_numbers(disk: DiskRate) -> tuple[float, ...]:
 
 
 def _numbers(resources: Resources) -> tuple[float | None, ...]:
-    """The columns of floats of `ResourceTable`; None becomes nan, what is not limited infinite."""
+    """A row of the float columns of `ResourceTable`; unknown is None, unlimited is infinite."""
     cpu, disk = resources.cpu, resources.disk
     return (
         resources.vcpus,
@@ -208,7 +208,7 @@ def _numbers(resources: Resources) -> tuple[float | None, ...]:
 
 Ranges = Mapping[str, tuple[float, float]]
 
-# Name: what it is of a workload on resources; None where it is not limited or not known.
+# Functions of a workload and resources, by the fact's name; None where it is unlimited or unknown.
 FACTS: Mapping[str, Callable[[Workload, Resources], float | None]] = {
     "vcpus": lambda _, has: has.vcpus,
     "disk_throughput": lambda _, has: has.disk.read_mib_per_second,
@@ -221,7 +221,7 @@ FACTS: Mapping[str, Callable[[Workload, Resources], float | None]] = {
 
 
 def measured_ranges(measurements: Sequence[Measurement]) -> Ranges:
-    """Smallest and largest of each fact; a fact that no trial has is left out."""
+    """The smallest and largest value of each fact over all trials; facts without a value are left out."""
     ranges = {}
     for name, fact in FACTS.items():
         trials = (measurement.trial for measurement in measurements)

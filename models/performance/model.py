@@ -39,11 +39,11 @@ Request = tuple[Workload, Resources]
 
 
 class PerformanceModel(Struct, frozen=True, kw_only=True):
-    """A fitted model. `error_percent` is the held-out median error of the sweeps it learnt from.
+    """A fitted model. `error_percent` is the median error on held-out trials of the sweeps behind it.
 
-    `step_times` tells GPUs alone, with what the user measured: `gpu_observations` of their store, and anchors
-    where a question has some; `scaling_rows` are what those say of several ranks. `card_mib_of` tells the GPU
-    memory of the user's own network, and is never saved."""
+    `step_times` predicts GPUs alone, and is conditioned on what the user measured: `gpu_observations` from
+    their store, and a question's anchors. `scaling_rows` are anchors of several ranks. `card_mib_of` returns
+    the GPU memory that the user's own network needs, and is never saved."""
 
     id: str
     trained_on: str
@@ -57,15 +57,15 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     scaling_rows: tuple[ScalingObservation, ...] = ()
 
     def remembering(self) -> PerformanceModel:
-        """This model with a memory for many questions of like workloads: see `StepTimes.remembering`."""
+        """The model with a cache for many questions about similar workloads (`StepTimes.remembering`)."""
         return replace(self, step_times=self.step_times.remembering())
 
     def predict(
         self, requests: Sequence[Request], *, confidence: float = 0.9, cache: CacheState | None = None
     ) -> list[Prediction]:
-        """One prediction a request, in order. A request without a GPU runs on its CPU.
+        """One prediction per request, in order. A request without a GPU runs on its CPU.
 
-        `cache` None: as the task has it, warm for training and cold for what reads its data once.
+        `cache` None: as usual for the task, warm for training and cold where data is read once.
 
         Raises `UsageError` for an unknown network."""
         if not requests:
@@ -75,7 +75,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     def prepare(
         self, requests: Sequence[Request], *, confidence: float = 0.9, cache: CacheState | None = None
     ) -> PreparedRows:
-        """The requests (one at least), predicted but for their disks, which may be changed.
+        """Predictions of the requests (at least one) up to their disks, which may then be changed.
 
         Raises as `predict` does."""
         loads, which = _loads(requests, cache)
@@ -124,7 +124,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     def predict_gpu(
         self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float = 0.9
     ) -> list[Prediction]:
-        """The rate of a GPU alone, its samples on the device; one cell at several batch sizes."""
+        """Rates of a GPU alone, with its samples on the device, for one cell at several batch sizes."""
         cells = [(workload, gpu) for workload in workloads]
         rates = self.step_times.rates(cells, self.table, confidence)
         return [alone(rate, confidence) for rate in rates]
@@ -138,8 +138,8 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         memory_format: bool,
         smallest_batch: int,
     ) -> list[Workload]:
-        """The workload on each GPU as people run it there, where its precision and memory format are open;
-        it fits the GPU at the smallest batch if it does in any."""
+        """The workload on each GPU with the usual precision and memory format, for those that are open.
+        Where some choice of these fits the GPU at the smallest batch, the returned one does."""
 
         def needed_mib(setting: Workload) -> float:
             return self.gpu_memory_mib(replace(setting, batch_size=smallest_batch))
@@ -155,17 +155,17 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         )
 
     def setting_gains(self, workload: Workload, gpu: Gpu, *, confidence: float = 0.9) -> list[SettingGain]:
-        """The GPU's gain by compile, channels last, 16 bits or TF32, where measured rows show it."""
+        """The gain from compile, channels last, 16 bits and TF32 on the GPU, where measured rows show it."""
         facts = self.table.of(workload)
         return setting_gains(self.step_times, workload, gpu, facts, confidence)
 
     def most_on_cpu(
         self, workloads: Sequence[Workload], cores: Floats, marks: Floats, cpus: Sequence[str]
     ) -> Floats:
-        """More samples per second than this no median says, whichever of the workloads (of one
-        network) runs on CPUs of these whole cores, marks (nan: unknown) and names, each (n,).
+        """The largest median rate in samples per second over the workloads (all of one network) on each
+        CPU, given physical cores, marks (nan: unknown) and names, each of shape (n,).
 
-        0 where nothing tells what the network computes in that task: it was only measured.
+        0 where the network was only measured and its operations in that task are unknown.
         """
         facts, task = self.table.of(workloads[0]), workloads[0].task
         if task not in facts.kernels:
@@ -179,14 +179,14 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         self, workload: Workload, resources: Resources, prediction: Prediction
     ) -> tuple[Distance, ...]:
         """The distance of each fact behind the `prediction` from the measured rows."""
-        from advisor.models.performance.distance import distances  # few answers explain themselves
+        from advisor.models.performance.distance import distances  # few answers need it
 
         return distances(workload, resources, prediction, self.pipeline, self.step_times, self.table)
 
     def gpu_memory_mib(self, workload: Workload) -> float:
-        """Memory of the card on which the workload surely runs; 0 for preprocessing.
+        """MiB of the smallest card on which the workload runs with high confidence; 0 for preprocessing.
 
-        The peak's upper bound, with momentum where it trains, and what a driver keeps."""
+        This is the upper bound of the peak, with momentum in training, plus the driver's share."""
         if workload.task is Task.PREPROCESSING:
             return 0.0
         if self.card_mib_of and workload.network == self.table.names[-1]:
@@ -194,12 +194,12 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         return peak.needed_card_mib(workload)
 
     def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
-        """RAM below which the trial dies."""
+        """MiB of RAM below which the trial dies."""
         on_cpu = resources.gpu is None
         return steps.host_memory_mib(self.table[workload.network], workload, resources, on_cpu)
 
     def published_step_seconds(self, workload: Workload, gpu: Gpu) -> float:
-        """The pace of an emulated GPU, to four digits: equal on every machine."""
+        """Seconds of a step that an emulated GPU takes, rounded to four digits so that machines agree."""
         batch = np.array([workload.batch_size], dtype=float)
         seconds = self.step_times.step_seconds(workload, gpu, batch, self.table)
         return float(f"{seconds[0]:.4g}")
@@ -207,7 +207,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     def _cells(
         self, loads: Sequence[PipelineRequest], which: Integers, machines: ResourceTable, confidence: float
     ) -> tuple[list[GpuRate | None], Integers]:
-        """The rate of each distinct load on each distinct GPU, and which of them a row has."""
+        """The rate of each distinct pair of load and GPU, and the index (n,) of each row's pair."""
         wide = len(machines.gpus) + 1
         pairs, cell_of = np.unique(which * wide + machines.gpu + 1, return_inverse=True)
         cells: list[GpuRate | None] = [None] * len(pairs)
@@ -232,7 +232,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         machines: ResourceTable,
         confidence: float,
     ) -> None:
-        """Fill in the rows whose network the CPU computes."""
+        """Fill in `rates` in the rows whose network runs on the CPU."""
         alike: dict[tuple[str, str | None, Task], list[int]] = {}
         for number, load in enumerate(loads):
             if load.on_cpu:
@@ -254,10 +254,10 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
 
 
 def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[PipelineRequest], Integers]:
-    """The distinct loads, and which of them each request has.
+    """The distinct loads, and the index (n,) of each request's load.
 
-    Training reads its data again and again, so the page cache helps; inference and preprocessing read every
-    sample once, from the disk, but for requests that are sent."""
+    Training reads its data again and again, so the page cache helps. Inference and preprocessing read every
+    sample once from the disk, unless samples arrive with requests."""
     # Hashing a workload takes a while, and most requests share the same record.
     places: dict[tuple[int, bool], int] = {}
     loads: list[PipelineRequest] = []

@@ -27,13 +27,13 @@ from advisor.models.network_columns import KINDS, MEMORY_COLUMNS, MemoryFacts
 
 FOLDER = Path(__file__).parents[3] / "advisor" / "data" / "performance"
 NETWORKS, OPERATIONS = "networks.csv", "operations.npy"
-# What people call networks, where it is not near enough to a library's name.
+# Common names of networks that differ much from their names in libraries.
 SPELLINGS = "spellings.csv"
-# Whose network a bare name means, where several have one of that name.
+# Libraries in the order in which a name without a library is looked up.
 LIBRARIES = ("torchvision", "timm", "transformers", "diffusers", "advisor")
-# One row is kernels that are alike, with means of each: FLOPs (2 x MAC) and elements read and
-# written per sample, elements that any batch moves, and mean bytes an element x 32 in mixed
-# precision. `reduction` x `width` is the matrix that each output row is multiplied with.
+# One row is a group of similar kernels, with their means: FLOPs (2 x MAC) and elements read and
+# written per sample, elements moved per batch, and bytes per element x 32 in mixed precision.
+# `reduction` x `width` is the matrix that each output row is multiplied with.
 OPERATION = np.dtype(
     [
         ("kind", "u1"),
@@ -69,14 +69,14 @@ _Named = tuple[str, tuple[str, str]]
 
 
 class NetworkFacts(Struct, frozen=True, kw_only=True):
-    """One network at one input: what it is, what its steps do, and what they keep.
+    """One network at one input: its properties, the kernels of its steps, and their memory.
 
-    `input` is one sample's: `3x224x224` of an image, `seq:128` of tokens, or a tensor's sizes, `input_bytes`
-    its size as it travels to the GPU in fp32; `sample` is what rates count: an image, a sequence, a denoising
-    step. `family` is the architecture's class. Weights are parameters and buffers in fp32. `kernels` are rows
-    of the table by task, none of training where it cannot be trained: do not write to them. `scaled` is the
-    input that it was captured at where it had to be scaled to this one. `stand_in` are rows of another
-    network, for GPUs to be told apart by where its own are not known."""
+    `input` is the size of a sample: `3x224x224` for an image, `seq:128` for tokens, or a tensor's sizes;
+    `input_bytes` are copied to the GPU per sample, in fp32. `sample` is what rates count: an image, a
+    sequence or a denoising step. `family` is the architecture's class. Weights are parameters and buffers in
+    fp32. `kernels` are read-only rows of the table by task, without training for a network that cannot be
+    trained. `scaled` is the captured input if the facts were scaled from it, else empty. `stand_in` are
+    another network's rows, used to compare GPUs where the network's kernels are unknown."""
 
     name: str
     input: str
@@ -98,33 +98,33 @@ class NetworkFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The name that its measurements are stored under: libraries' networks of one name share it."""
+        """The name that measurements are stored under; networks of one name in several libraries share it."""
         return self.name.rpartition("/")[2]
 
     def step_rows(self, task: Task) -> Rows:
-        """The kernels that a GPU's step is timed by; `KeyError` for a task it has none of."""
+        """The kernels from which a GPU's step is predicted; `KeyError` for a task without any."""
         return self.kernels[task] if task in self.kernels else self.stand_in[task]
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """The sizes in `input`; of tokens their number."""
+        """The sizes in `input`; for tokens, their number."""
         return tuple(map(int, re.findall(r"\d+", self.input.rpartition(":")[2])))
 
     @property
     def pixels(self) -> int:
-        """Pixels of an image as the network takes it; 0 where it takes none."""
+        """Pixels of an image at the network's input size; 0 if the network takes no images."""
         if self.data is not DataKind.IMAGE:
             return 0
         return self.input_shape[-1] * self.input_shape[-2]
 
     @property
     def writes_text(self) -> bool:
-        """Whether it is used to write text token by token, which one pass over a sequence does not do."""
+        """Whether people use it to write text token by token, which one pass over a sequence does not do."""
         return bool(_WRITING.search(self.family))
 
     @property
     def trains(self) -> bool:
-        """Whether it has a training step; so it may where nothing is known of its steps."""
+        """Whether it has a training step; true also if nothing is known about its steps."""
         return not self.kernels or Task.TRAINING in self.kernels
 
     @property
@@ -137,12 +137,12 @@ class NetworkFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def has_channels(self) -> bool:
-        """Whether its input has channels of two dimensions, so that they may lie last."""
+        """Whether its input has channels and two dimensions, so that channels_last applies."""
         return len(self.input_shape) == 3
 
 
 class NetworkTable:
-    """Networks by name, one of a user's beside them; a line is read when its network is asked for."""
+    """Networks by name, with at most one of the user's; a line is parsed when its network is needed."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         """Raises `DataError` where the table is missing or of another version."""
@@ -171,14 +171,14 @@ class NetworkTable:
         return places
 
     def with_own(self, own: NetworkFacts) -> NetworkTable:
-        """The table with a network of the user's, whose name means no other then."""
+        """The table with a network of the user's, which takes precedence over others of its name."""
         table = copy(self)
         table._own = own
         return table
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every network by the shortest name that means it, sorted, and the own one."""
+        """The shortest unambiguous name of every network, sorted; then that of the user's network."""
         return (*self._names, self._own.name) if self._own else self._names
 
     @cached_property
@@ -193,16 +193,16 @@ class NetworkTable:
         return self.find(workload.network, workload.input)
 
     def __getitem__(self, name: str) -> NetworkFacts:
-        """Facts of `name` at its own input; a `UsageError` with near names where there are none."""
+        """Facts of `name` at its usual input; `UsageError` with similar names if it is unknown."""
         return self.find(name)
 
     def find(self, name: str, input: str | None = None) -> NetworkFacts:
-        """The network of that name at an input, or at its usual one, by the shortest name that means it.
+        """The network called `name`, at an input or at its usual one, under its shortest unambiguous name.
 
-        Names are those of libraries, `library/name`, checkpoints of Hugging Face and what people call them
-        (`ResNet-50`, `ViT-B/16`). An input is `3x384x384`, `384px`, `800x1333`, `seq:384` or `512px latent
-        64x64`; one that was not captured is scaled from the nearest. Raises `UsageError` with near names for
-        an unknown name, and for an input that the network does not take."""
+        A name is that of a library, `library/name`, a Hugging Face checkpoint or a common spelling
+        (`ResNet-50`, `ViT-B/16`). An input is such as `3x384x384`, `384px`, `800x1333`, `seq:384` or `512px
+        latent 64x64`; if it was not captured, facts are scaled from the nearest one. Raises `UsageError` with
+        similar names for an unknown name, and for an input that the network does not take."""
         if self._own and self._is_own(name):
             if input not in (None, self._own.input):
                 raise UsageError(
@@ -238,18 +238,18 @@ class NetworkTable:
         return self.scaled(nearest, str(wanted))
 
     def knows(self, name: str) -> bool:
-        """Whether `find` finds it."""
+        """Whether `find` knows the name."""
         return self._is_own(name) or self._place(name) is not None
 
     def other_names(self, name: str) -> tuple[str | None, str | None]:
-        """The name that `name` was resolved to, and a network of a like name in an earlier library
-        (`resnet50` of `resnet-50`); None for neither."""
+        """The name that `name` resolves to if it differs, and a network of a similar name in an earlier
+        library (`resnet50` for `resnet-50`); None for either that does not apply."""
         if self._is_own(name) or not self.knows(name):
             return None, None
         network, plain = self.find(name), name.strip().casefold()
         key = network.key
         owner, _, own = plain.rpartition("/")
-        # Hubs name an owner before a network; of other libraries' networks nobody is.
+        # Only hubs put an owner's name before a network's.
         is_owned = owner in LIBRARIES or (owner and network.library in ("timm", "transformers", "diffusers"))
         is_own = key.casefold() in ((plain, own) if is_owned else (plain,))
         alike = self._by_name.get(_squeezed(key), ()) if plain == key else ()
@@ -265,9 +265,9 @@ class NetworkTable:
         return self._own is not None and name == self._own.name
 
     def scaled(self, network: NetworkFacts, input: str) -> NetworkFacts:
-        """The network at another size of image or length of text than it was captured at.
+        """The network scaled to an image size or text length at which it was not captured.
 
-        Work and memory follow pixels or tokens; attention over all of them follows their square."""
+        Work and memory grow with pixels or tokens; attention over all of them grows with their square."""
         old, new = _Input.parse(network.input), _Input.parse(input)
         ratio = old.ratio(new)
         is_global = not _WINDOWED.search(network.family)
@@ -305,7 +305,7 @@ class NetworkTable:
         return result
 
     def _in(self, name: str, libraries: Iterable[str]) -> tuple[str, str] | None:
-        """The network by its own name, then by other names, then without a tag of weights."""
+        """The (library, name) by exact name, then by other names, then without a weights tag; else None."""
         for library in libraries:
             if (library, name) in self._places:
                 return library, name
@@ -338,7 +338,7 @@ class NetworkTable:
 
         def rows(task: Task) -> Rows:
             first = int(cells[f"{task}_first"])
-            # A plain array: each look into a memory-mapped one makes another such.
+            # A plain array, since each access to a memory-mapped one creates another memory-mapped array.
             return np.asarray(self._operations[first : first + int(cells[f"{task}_rows"])])
 
         kernels = {task: rows(task) for task in (Task.INFERENCE, Task.TRAINING)}
@@ -367,7 +367,7 @@ def bundled_networks() -> NetworkTable:
 
 
 class _Input(Struct, frozen=True):
-    """Sizes of an input; `word` is what stands before them, as in `seq:128`."""
+    """Sizes of an input; `word` is the prefix before them, as `seq` in `seq:128`."""
 
     word: str
     sizes: tuple[int, ...]
@@ -391,21 +391,21 @@ class _Input(Struct, frozen=True):
         return (f"{self.word}:" if self.word else "") + "x".join(map(str, self.sizes))
 
     def like(self, other: _Input) -> _Input:
-        """The other's size, written in full as this one is."""
+        """The size of `other`, completed from this input where it is abbreviated, as `384px` is."""
         if self.word or len(other.sizes) == len(self.sizes):
             return _Input(self.word, other.sizes)
         places = other.sizes * (2 if len(other.sizes) == 1 else 1)
         return _Input("", (*self.sizes[: -len(places)], *places))
 
     def fits(self, other: _Input) -> bool:
-        """Whether the other is this one, however short it is written, or on its side."""
+        """Whether `other` equals this input, possibly abbreviated or with width and height swapped."""
         if not self.scales_to(other):
             return False
         like = self.like(other).sizes
         return like == self.sizes or (*like[:-2], *like[:-3:-1]) == self.sizes
 
     def scales_to(self, other: _Input) -> bool:
-        """Whether they differ in size alone."""
+        """Whether the two inputs are of one form and differ in size alone."""
         if self.word or other.word:
             return (other.word in ("", self.word)) and len(other.sizes) == len(self.sizes)
         if len(other.sizes) > len(self.sizes) or len(self.sizes) < 2:
@@ -414,7 +414,7 @@ class _Input(Struct, frozen=True):
         return self.like(other).sizes[:channels] == self.sizes[:channels]
 
     def ratio(self, other: _Input) -> float:
-        """Pixels, or tokens, of the other over its own."""
+        """Pixels (or tokens) of `other`, divided by those of this input."""
         return math.prod(self.like(other).sizes) / math.prod(self.sizes)
 
 
@@ -443,7 +443,7 @@ def _rank(source: tuple[str, str]) -> int:
 
 
 def _by_letters(named: Iterable[_Named]) -> Mapping[str, list[_Named]]:
-    """Names and their networks by letters and digits alone: few are compared in full then."""
+    """Names and their networks, by the name's letters and digits alone, so that few are compared in full."""
     result: dict[str, list[_Named]] = {}
     for name, source in named:
         result.setdefault(_squeezed(name), []).append((name, source))
@@ -459,6 +459,6 @@ def _squeezed(name: str) -> str:
 
 @cache
 def _loose(name: str) -> str:
-    """Small letters, without signs between words; digits stay apart (1.6 is not 16)."""
+    """The name in lower case without signs between words; digits stay separate (1.6 is not 16)."""
     joined = re.sub(r"(?<!\d)[-_ ./]+|[-_ ./]+(?!\d)", "", name.casefold())
     return re.sub(r"[-_ ./]+", "_", joined)

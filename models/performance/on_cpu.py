@@ -1,7 +1,7 @@
-"""Networks on the CPU: their rates on machines in columns.
+"""Rates of networks on CPUs, for machines in columns.
 
-The step times that ship tell them, conditioned on what the user's own sweep measured of networks alone on its
-CPU."""
+They come from the step times that ship, conditioned on what the user's sweep measured of networks alone on
+its CPU."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def rates_on_cpu(
     cpus: CpuColumns,
     confidence: float,
 ) -> CpuRates:
-    """Rates of the workload's network alone, in batches of these sizes (n,) on `cpus` (n,).
+    """Rates of the workload's network alone, with `batch_sizes` (n,) on `cpus` (n,).
 
-    Raises `UsageError` for a network whose operations in that task nobody told."""
+    Raises `UsageError` for a network whose operations in that task are unknown."""
     if workload.task not in facts.kernels:
         raise UsageError(
             "what {network} computes in {task} is not known, and so no rate on a CPU",
@@ -50,7 +50,7 @@ def rates_on_cpu(
 
 
 def published_on_cpu(workload: Workload, facts: NetworkFacts, resources: Resources) -> float:
-    """Rates of the machine's cores from the step times that ship, at the mark of their own CPU."""
+    """Samples/s on as many cores as the machine has, at the mark of the CPU behind the shipped step times."""
     cores = min(resources.vcpus, resources.physical_cores)
     width = relative_width(resources.cpu.model) if resources.cpu else np.nan
     entry = np.ones(1)
@@ -60,7 +60,7 @@ def published_on_cpu(workload: Workload, facts: NetworkFacts, resources: Resourc
 
 
 def step_times_on_cpu(pipeline: Pipeline) -> CpuStepTimes:
-    """Those that ship, with what the pipeline's sweep measured."""
+    """The CPU step times that ship, conditioned on what the pipeline's sweep measured."""
     if not pipeline.cpu_steps:
         return bundled_cpu_step_times()
     return _conditioned(pipeline.cpu_steps, pipeline.cpus, pipeline.cpu_speeds)
@@ -90,13 +90,13 @@ def _conditioned(
 
 
 def speed_of(marks: Floats, pipeline: Pipeline) -> Floats:
-    """Single-thread marks (n,) relative to the CPU of the step times; unknown: the pipeline's."""
+    """Single-thread marks (n,) over that of the step times' CPU; nan counts as the pipeline's CPU."""
     existing = np.where(np.isnan(marks), pipeline.reference.score, marks)
     return np.asarray(existing / bundled_cpu_step_times().reference_score)
 
 
 def cpu_columns(cores: Floats, marks: Floats, names: NDArray[np.str_], pipeline: Pipeline) -> CpuColumns:
-    """CPUs of whole cores, single-thread marks (nan: unknown) and names, each (n,), as columns."""
+    """CPUs as columns, given physical cores, single-thread marks (nan: unknown) and names, each (n,)."""
     width = np.array([relative_width(name) for name in names.tolist()], dtype=float)
     kind = np.where(_is_published(marks, width), "", ANOTHER_CPU)
     speed = speed_of(marks, pipeline)
@@ -108,7 +108,7 @@ def cpu_columns(cores: Floats, marks: Floats, names: NDArray[np.str_], pipeline:
 
 
 def _own_cpu(cpus: tuple[ReferenceCpu, ...], number: int) -> str:
-    """The name that steps use for one of the user's CPUs, which may be a published one."""
+    """The name that steps use for one of the user's CPUs; "" if it is like the published one."""
     if number:
         return f"{OWN_CPU}/{number}"
     cpu = cpus[number]

@@ -1,4 +1,4 @@
-"""Networks that the bundled table lacks, from a user's file: operations, sizes, memory peaks."""
+"""Networks from a user's file that the bundled table lacks: their operations, sizes and memory peaks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DEFAULT_SIDE = 224
 STAND_IN = "resnet50"
 _RGB, _IMAGE_SIZES = 3, 3
 _FP32_BYTES, _INT64_BYTES, _HALF = 4, 8, 2
-# Sums over a class do not say how its matrices are shaped.
+# Assumed shapes of matrices, since a class's sums do not say them.
 _USUAL_REDUCTION, _USUAL_WIDTH = 512, 256
 _SAMPLES = {DataKind.IMAGE: "image", DataKind.TOKENS: "sequence", DataKind.TENSOR: "sample"}
 _COLUMNS = ("flops_per_sample", "bytes_per_sample", "fixed_bytes")
 
-# By task and class of operation, as advisor.anchor/1 has them.
+# Sums by task and class of operation, as in advisor.anchor/1.
 Captured = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
@@ -39,10 +39,10 @@ def facts_of_own(
     weight_mib: float = 0.0,
     weight_tensors: int = 0,
 ) -> NetworkFacts:
-    """Facts of an own network. `kernels` may lack tasks; where empty, `STAND_IN` stands for them on GPUs.
+    """Facts of a user's network. `kernels` may lack tasks; empty ones are replaced by `STAND_IN`'s on GPUs.
 
-    `input_shape` is one sample's (None: an image of 224 pixels), `whole_numbers` whether its values are: then
-    they are tokens (None: unknown). Unknown weights are 0."""
+    `input_shape` is that of a sample (None: an image of 224x224). `whole_numbers` says whether its values
+    are integers, that is, tokens (None: unknown). Unknown weights are 0."""
     shape = tuple(input_shape or (3, _DEFAULT_SIDE, _DEFAULT_SIDE))
     data = _kind(shape, whole_numbers)
     tokens = data is DataKind.TOKENS
@@ -61,7 +61,7 @@ def facts_of_own(
 
 
 def _kind(shape: Sequence[int], whole_numbers: bool | None) -> DataKind:
-    """Three sizes of which the first is 3 are an image, whole numbers and a bare length tokens."""
+    """Tokens for whole numbers or, if that is unknown, a single size; an image for three sizes from 3 on."""
     if whole_numbers or (whole_numbers is None and len(shape) == 1):
         return DataKind.TOKENS
     is_image = len(shape) == _IMAGE_SIZES and shape[0] == _RGB
@@ -69,10 +69,10 @@ def _kind(shape: Sequence[int], whole_numbers: bool | None) -> DataKind:
 
 
 def kernels_from(captured: Captured, origin: str) -> dict[Task, Rows]:
-    """The kernels of each task in an anchor's `captured` block: one mean operation a class.
+    """The kernels of each task in an anchor's `captured` block, as one mean operation per class.
 
-    Raises `UsageError` for classes that the model does not know, and for numbers that cannot be: not finite,
-    negative, or without a count."""
+    Raises `UsageError` for unknown classes, and for numbers that are not finite, negative or without a
+    count."""
     try:
         if strange := {name for rows in captured.values() for name in rows} - set(KINDS):
             raise ValueError(f"unknown: {', '.join(sorted(strange))}")
@@ -105,20 +105,20 @@ def _kernels(rows: Mapping[str, Mapping[str, float]]) -> Rows:
     return kernels
 
 
-# What another card's workspaces and allocator may take more.
+# Allows for larger workspaces and allocator overhead on another card.
 _MARGIN = 1.1
 
 
 class AnchoredMemory(Struct, frozen=True):
-    """The smallest card that surely runs a batch, from (batch, MiB) that rise with the batch."""
+    """The smallest card for a batch, from measured `peaks` (batch size, MiB), sorted and rising."""
 
     peaks: tuple[tuple[int, float], ...]
 
     def needed_card_mib(self, workload: Workload) -> float:
-        """MiB of the card; 0 where no anchor saw a peak.
+        """MiB of the card; 0 if no anchor has a peak.
 
-        Between peaks, that of the larger batch; beyond, along the steepest line, and from a single peak as if
-        all of it grew: never less than it takes."""
+        Between two peaks, the larger batch's counts. Beyond the last, the steepest slope is continued; a
+        single peak is scaled with the batch. So the estimate is never too low."""
         if not self.peaks:
             return 0.0
         peak = next((mib for size, mib in self.peaks if workload.batch_size <= size), None)

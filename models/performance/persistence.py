@@ -1,4 +1,4 @@
-"""A fitted model as one JSON file of numbers, and back."""
+"""Writes a fitted model to one JSON file, and reads it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def load_model(path: Path | None = None) -> PerformanceModel:
 def save_model(model: PerformanceModel, path: Path) -> None:
     """Write the whole file or leave the old one; `DataError` when there is no room."""
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)  # what cannot be made is told on writing
+        path.parent.mkdir(parents=True, exist_ok=True)  # a failure is reported on writing
     write_whole(path, json.dumps(to_document(model), sort_keys=True, allow_nan=False) + "\n")
 
 
 def content_id(document: Mapping[str, Any]) -> str:
-    """12 hex digits that stand for everything in the document but its id."""
+    """12 hex digits of the hash of everything in the document except its id."""
     content = {key: value for key, value in document.items() if key != "id"}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -64,7 +64,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any], table: NetworkTable) -> PerformanceModel:
-    """The model a document describes; KeyError, TypeError or ValueError when it is none."""
+    """The model in a document; KeyError, TypeError or ValueError if it is not valid."""
     result = observations_from(document["gpu_observations"])
     return PerformanceModel(
         id=document["id"],
@@ -80,7 +80,7 @@ def from_document(document: Mapping[str, Any], table: NetworkTable) -> Performan
 
 @cache
 def _bundled() -> PerformanceModel:
-    # Sealed as a file, which is checked in no time; its content against its id takes 3 ms.
+    # `read_bundled` checks the file's seal quickly; comparing the content with the id would take 3 ms.
     return from_document(json.loads(read_bundled(MODEL)), bundled_networks())
 
 
@@ -118,7 +118,7 @@ _MAY_BE_EMPTY = ("core_trials", "cpu_steps", "other_cpus")
 
 
 def _plain(part: Pipeline) -> dict[str, Any]:
-    """Fields as JSON has them. What most models have none of is left out where it is empty."""
+    """The fields as JSON values, without those of `_MAY_BE_EMPTY` that are empty."""
     plain: dict[str, Any] = to_builtins(part, order="sorted")
     for cpu in (plain["reference"], *plain["other_cpus"]):
         if not cpu["model"]:
@@ -139,8 +139,8 @@ def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
     return pipeline
 
 
-# The pace of an emulated GPU belongs to a trial's identity, so it must never change under a user: it
-# comes from the model that ships and from data sheets that ship with it, whatever was fitted since.
+# The step seconds of an emulated GPU are part of a trial's identity, so fits must not change them: they
+# come from the model and the data sheets that ship.
 
 
 def published_step_seconds(
@@ -166,7 +166,7 @@ def published_step_seconds(
 
 
 def paced_gpu(name: str) -> Gpu:
-    """The data sheet that paces `emulated:<name>`; a short name takes the usual card."""
+    """The data sheet behind `emulated:<name>`; a short name means the usual card of that name."""
     from advisor.domain.gpu_names import gpus_named  # few answers are about an emulated GPU
 
     gpus = _gpus()

@@ -1,4 +1,4 @@
-"""The physical form of a pipeline's rates, with its priors, and its likeliest parameters."""
+"""The physical form of a pipeline's rates: its parameters, their priors and their fit."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from advisor.models.performance.pipeline import (
 
 # Scatter of a trial's rate on a shared machine; residuals are counted in it.
 TRIAL_SIGMA = 0.06
-# Decoders share little, and the prior knows; a pipeline behind a lock or one reader shares much.
+# Parameters that may lie far from their priors: contention is low for decoders, but high behind a lock.
 _STRAYING = ("host/contention",)
-# In standard deviations of a prior.
+# Step of numerical derivatives, in standard deviations of a prior.
 _STEP = 1e-3
-# What a network that nobody measured on this CPU may differ by from what step times tell.
+# Log standard deviation of the rate of a network on this CPU around what step times predict.
 _CPU_NETWORK_SIGMA = 0.5
 
 
 class Trials(Struct, frozen=True):
-    """Trials as columns (n,), with the CPUs they ran on, the reference one first. Where `modelled`, a network
-    on the CPU was not measured: `accelerator` is what step times tell of such cores at their own mark."""
+    """Trials as columns (n,), and the CPUs they ran on, the reference one first. `modelled` rows have a
+    network on the CPU that was not measured: their `accelerator` rate is from `modelled_on_cpu`."""
 
     columns: PipelineColumns
     cells: tuple[tuple[str, Task], ...]
@@ -50,7 +50,7 @@ class Trials(Struct, frozen=True):
 
 
 class PhysicalForm(Struct, frozen=True):
-    """Parameters `names` (p,) with priors; an unmeasured network on a CPU adds one."""
+    """The form's parameters `names` (p,) with normal priors `means` and `sigmas` (p,)."""
 
     names: tuple[str, ...]
     means: Floats
@@ -60,7 +60,7 @@ class PhysicalForm(Struct, frozen=True):
 
     @classmethod
     def of(cls, trials: Trials) -> PhysicalForm:
-        """The form with every parameter these trials touch: one a modelled network and other CPU."""
+        """The form with all parameters of these trials, also those of modelled networks and other CPUs."""
         priors = dict(PIPELINE_PRIORS)
         for (network, task), entry in zip(trials.cells, trials.modelled, strict=True):
             if entry:
@@ -73,7 +73,7 @@ class PhysicalForm(Struct, frozen=True):
         return cls(tuple(priors), means, sigmas, trials.cpus, float(on_reference.max(initial=0.0)))
 
     def pipeline(self, units: Floats) -> Pipeline:
-        """The form with parameters `units` (p,) standard deviations from their priors' means."""
+        """The pipeline with parameters `units` (p,) standard deviations from their priors' means."""
         values = (self.means + self.sigmas * units).tolist()
         return Pipeline(
             parameters=dict(zip(self.names, values, strict=True)),
@@ -101,8 +101,8 @@ class PhysicalForm(Struct, frozen=True):
 
         def residuals(units: Floats) -> Floats:
             data = (logs - self.log_rates(trials, units)) / TRIAL_SIGMA
-            # Squares are the soft-L1 loss, so that one bad trial bends little; of parameters that stray, the
-            # loss of Student's t of two degrees of freedom.
+            # The squares are a soft-L1 loss, so that one bad trial has little effect; for `_STRAYING`
+            # parameters they are the loss of Student's t with two degrees of freedom.
             soft = np.sign(data) * np.sqrt(8 * (np.sqrt(1 + data**2 / 4) - 1))
             heavy_tailed = np.sign(units) * np.sqrt(2 * np.log1p(units**2 / 2))
             return np.concatenate([np.sqrt(weights) * soft, np.where(strays, heavy_tailed, units)])
@@ -126,11 +126,11 @@ def joined_rates(trials: Trials, pipeline: Pipeline) -> tuple[Floats, Floats]:
 
 
 def _own(key: str) -> str:
-    """The parameter that says what a network ("resnet50/training") differs by on this CPU."""
+    """The name of the parameter for a network's ("resnet50/training") deviation on this CPU."""
     return f"cpu/own/{key}"
 
 
 def modelled_on_cpu(request: PipelineRequest, networks: NetworkTable) -> float:
-    """The rate that step times give the network alone on such cores, at their own CPU's mark."""
+    """The rate that the shipped step times predict for the network alone, at the mark of their CPU."""
     workload = request.workload
     return published_on_cpu(workload, networks.of(workload), request.resources)

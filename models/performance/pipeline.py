@@ -1,7 +1,7 @@
-"""The input pipeline: trials and requests as columns, its stages' rates, and the fitted record.
+"""The input pipeline: trials and requests as columns, the rates of its stages, and the fitted parameters.
 
-Physical forms with few parameters. All rates are samples per second; parameters are natural logarithms, so
-that all stay positive and priors are symmetric. GPU steps have their own features in `step_work`."""
+Rates are physical formulas with few parameters, in samples per second. Parameters are natural logarithms, so
+that their values stay positive and priors are symmetric. GPU steps are modelled in `step_time`."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ from advisor.models.performance.networks import NetworkTable
 
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
 ALL_TRIALS = "trials"
-# `prefetch_factor` of PyTorch's DataLoader where nobody says otherwise. Several GPUs share them,
-# but to divide them would let a second GPU slow down a host that cannot feed the first.
+# The default `prefetch_factor` of PyTorch's DataLoader. Several GPUs share these batches, but dividing
+# them would let a second GPU slow down a host that cannot feed the first.
 BATCHES_AHEAD_A_WORKER = 2
 _PAGE_BYTES = 4096
-# As shares of what a file takes, which has an inode and several read-ahead windows: a span of an open file,
-# and a record of an LMDB, whose pages are mapped and come in windows of 128 KiB around each fault. Such
-# windows of 32 pages hold 80 pages of a record's 49, and its neighbours' halves are gone before their turn.
+# Disk operations relative to those of a file, which has an inode and several read-ahead windows: of a span
+# in an open file, and of an LMDB record, whose mapped pages are read in windows of 128 KiB (32 pages) around
+# each fault. The windows of a record of 49 pages hold 80; the others are evicted before they are needed.
 _READS_OF_A_ROW = 0.25
 _READS_OF_A_RECORD = 3.8 / 4.6
 _WINDOWS_A_RECORD = 80 / 49
-# Formats of many samples in a long file. Their own tools read them from end to end: Caffe, MXNet, WebDataset.
+# Formats with many samples in a long file, which Caffe, MXNet and WebDataset read from end to end.
 _CONTAINERS = frozenset({"lmdb", "recordio", "tar"})
 _PIXELS = frozenset({"lmdb", "pixels"})
 _BYTES_A_PIXEL = 3
 WHOLE_EPOCH = (0.0, 1.0)
-# Of an image's area that a random crop keeps in the mean (uniform from 0.08 to 1), and the edge that a served
-# image is resized to, over that of its centre crop; torchvision's usual values.
+# The mean share of an image's area that a random crop keeps (uniform from 0.08 to 1), and the edge to which
+# a served image is resized over that of its centre crop; torchvision's usual values.
 _CROPPED_SHARE = 0.54
 _SERVED_EDGE = 256 / 224
 # Measured on one core of a Xeon: WordPiece and byte-pair tokenisers of Hugging Face's `tokenizers`
 # take 2.9 and 2.7 MB/s, copies of random rows of a memory-mapped array into a batch 3.3 GB/s.
 _SECONDS_PER_BYTE = {DataKind.TOKENS: 3.5e-7, DataKind.TENSOR: 3.0e-10}
-# name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are of
-# one core of the reference machine; decoding figures are Pillow with libjpeg-turbo, those of stored pixels
-# torch's over Pillow's. Block reads of a JPEG file that is not cached were counted. See
+# name: (mean, standard deviation) of the logarithm before anything is measured. Seconds are those of
+# one core of the reference machine. Decoding is by Pillow with libjpeg-turbo; stored pixels have the ratio
+# of torch's times to Pillow's. Block reads of an uncached JPEG file were counted. See
 # docs/internals/model.md for both measurements.
 PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "host/seconds_per_sample": (np.log(6.0e-4), 0.5),
@@ -68,8 +68,8 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "host/seconds_per_resampled_pixel": (np.log(4.3e-9), 0.3),
     "host/seconds_per_output_pixel": (np.log(6.5e-9), 0.3),
     "host/stored_pixels": (np.log(0.4), 0.3),
-    # Best by PassMark's marks of all sizes of 23 x86 CPUs (SpareCores): 0.0151, log sigma 0.12; five Arm ones
-    # have 0.008 to 0.015. Trials of one or two cores tell next to nothing of it.
+    # The best fit to PassMark's marks of 23 x86 CPUs at all sizes (SpareCores): 0.0151, log sigma 0.12; five
+    # Arm CPUs have 0.008 to 0.015. Trials on one or two cores contain almost no information about it.
     "host/contention": (np.log(0.0151), 0.25),
     "host/coherence": (np.log(1e-5), 0.7),
     "host/second_thread": (0.0, SECOND_THREAD_SIGMA),
@@ -77,10 +77,10 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
     "storage/disk_efficiency": (0.0, 0.05),
     "storage/operations_per_file": (np.log(4.6), 0.1),
     "storage/cached_bytes_per_second": (np.log(2e9), 0.5),
-    # How sharply stages limit each other whose times hardly vary: disks, decoding, networks on the
-    # CPU, an emulated GPU. Beside a real GPU: over the exponent of a queue (`exponents`), and what
-    # training makes of it; and the share of a step that several GPUs that train wait for the last
-    # one's data. The latter three from real GPUs (`stalls.py`).
+    # gamma: the exponent that joins stages of steady times: disks, decoding, networks on the CPU, an
+    # emulated GPU. With a real GPU, factors over the exponent of a queue (`exponents`), in general and in
+    # training; and the share of a training step that several GPUs wait for the last one's data. The last
+    # three were measured on real GPUs (`stalls.py`).
     "join/gamma": (np.log(6.0), 0.6),
     "join/queue": (-0.14, 0.3),
     "join/training": (0.35, 0.2),
@@ -90,7 +90,7 @@ PIPELINE_PRIORS: Mapping[str, tuple[float, float]] = {
 # The exponents of smooth minima.
 GAMMA_RANGE = (1.0, 20.0)
 _LOG_2 = float(np.log(2.0))
-# Beyond this a file takes operations in proportion: clouds count up to 256 KiB as one.
+# Clouds count a read of up to 256 KiB as one operation, and longer ones in proportion.
 _FILE_BYTES = 256 * 1024
 # Keeps a sample that neither disk nor memory limits from dividing by zero.
 _SHORTEST_SECONDS = 1e-9
@@ -99,18 +99,18 @@ _SHORTEST_SECONDS = 1e-9
 class PipelineColumns(Columns, frozen=True):
     """One row a request, every column of shape (n,).
 
-    `cores` counts physical cores, `second_threads` what their second threads add, in cores; `score` is
-    PassMark's single-thread mark (nan: unknown); `stored_bytes` lie on the disk, `missed_bytes` are read for
-    a sample that is not cached, `encoded_bytes` and `decoded_pixels` are decoded (0 of stored pixels),
-    `resampled_pixels` are read and written to bring an image to its size, and `holds_pixels` is 1 where
-    pixels are stored, else 0; `files` are files that a sample opens, 0 where it is part of a long one that is
-    read from end to end; `reading_seconds` is what a core of the reference machine works on a sample that is
-    no image, 0 for images; `cached_share` is the part of its reads that the page cache answers (`_hits`);
-    `disk_operations_per_second` is limited by IOPS and by the latency that each loader process waits out, and
-    both lie between `disk_low` and `disk_high` times what they are; `copy_bytes_per_second` is infinite where
-    no batch crosses a bus; `on_cpu` and `training` are 0 or 1; `batches_ahead` are those that loaders prepare
-    while GPUs compute, 0 where no real GPU does; `workers` are loader processes; `cpu` counts the CPUs that a
-    sweep measured, 0 for the reference one and for any that is carried by its mark."""
+    `cores` counts physical cores, `second_threads` the gain of their second threads, in cores. `score` is
+    PassMark's single-thread mark (nan: unknown). Per sample, `stored_bytes` lie on the disk, `missed_bytes`
+    are read if it is not cached, `encoded_bytes` and `decoded_pixels` are decoded (0 for stored pixels), and
+    `resampled_pixels` are read and written to resize an image; `holds_pixels` is 1 where pixels are stored,
+    else 0. `files` are those opened per sample, 0 if it is part of a long file read from end to end;
+    `reading_seconds` is the work of a reference core on a sample that is no image, 0 for images.
+    `cached_share` is the part of the reads that the page cache answers (`_hits`). `disk_bytes_per_second`
+    and `disk_operations_per_second` (limited by IOPS and by latency, for which each loader process waits)
+    are uncertain by factors from `disk_low` to `disk_high`. `copy_bytes_per_second` is infinite where no
+    batch crosses a bus. `on_cpu` and `training` are 0 or 1. `batches_ahead` is the number that loaders
+    prepare while a real GPU computes, else 0; `workers` counts loader processes. `cpu` indexes the CPUs of a
+    sweep, 0 for the reference one and any whose speed is inferred from its mark."""
 
     cores: Floats
     second_threads: Floats
@@ -152,7 +152,7 @@ class PipelineColumns(Columns, frozen=True):
         )
 
     def with_disks_times(self, factor: Floats) -> PipelineColumns:
-        """The requests, each with a disk so many times as fast (n,)."""
+        """The requests, each with a disk `factor` (n,) times as fast."""
         return replace(
             self,
             disk_bytes_per_second=self.disk_bytes_per_second * factor,
@@ -161,11 +161,11 @@ class PipelineColumns(Columns, frozen=True):
 
 
 class PipelineRequest(Struct, frozen=True):
-    """What a machine is asked to do; `on_cpu` says that the network runs on the CPU.
+    """The work of a machine; `on_cpu` says that the network runs on the CPU.
 
-    Images are cropped at random where they are `augmented` (None: as the task has it), else resized and
-    cropped at their centre; `shuffled` ones are read from random places of their files. `epochs` are where
-    the reads that count begin and end, in epochs since the data set was read before."""
+    Images are cropped at random if `augmented` (None: as usual for the task), else resized and cropped at
+    the centre; `shuffled` samples are read from random places in their files. `epochs` is the measured part
+    of the run: where it begins and ends, in epochs, epoch 0 starting with the data set just read once."""
 
     workload: Workload
     resources: Resources
@@ -177,7 +177,7 @@ class PipelineRequest(Struct, frozen=True):
 
     @classmethod
     def of(cls, trial: Trial) -> PipelineRequest:
-        """What a trial runs, as its worker loads it."""
+        """The work of a trial, loaded as its worker does."""
         augmented, shuffled = trial.is_augmented, not trial.reads_in_order
         return cls(trial.workload, trial.resources, trial.network_on_cpu, trial.cache, augmented, shuffled)
 
@@ -198,13 +198,13 @@ def pipeline_columns(requests: Sequence[PipelineRequest], networks: NetworkTable
 def columns_of(
     loads: Sequence[PipelineRequest], which: Integers, machines: ResourceTable, networks: NetworkTable
 ) -> PipelineColumns:
-    """Columns of `machines` (n rows) under `loads[which]`, whatever machines those name; `which` is (n,)."""
+    """Columns of `machines` (n rows) with the work of `loads[which]`, `which` (n,); ignores their resources."""
     numbers = np.array([_numbers(load, networks) for load in loads], dtype=float)[which].T
     stored, total_mib, output, batch, input_bytes, device_mib, on_cpu, training, crosses, warm = numbers[:10]
     encoded, decoded, resampled, holds_pixels, files, windows, reading, in_order, first, last = numbers[10:]
     vcpus = machines.vcpus
     workers = loader_workers(vcpus)
-    # What the processes need comes first; the rest of the memory caches files.
+    # The memory that processes do not need caches files.
     needed = pipeline_host_mib(workers, input_bytes * batch / MIB) + device_mib * machines.gpu_count
     room = (machines.memory_mib - needed) / total_mib
     return PipelineColumns(
@@ -239,18 +239,18 @@ def columns_of(
 
 
 def _operations(iops: Floats, workers: Floats, latency_seconds: Floats) -> Floats:
-    """Operations a second of a disk: each loader process waits for its own read."""
+    """A disk's operations per second; each loader process waits for one read at a time."""
     return np.minimum(iops, workers / latency_seconds)
 
 
 def _hits(room: Floats, windows: Floats, in_order: NDArray[np.bool_], first: Floats, last: Floats) -> Floats:
-    """The part of the reads between two moments, counted in epochs, that the page cache answers with `room`
-    for so many times the data set (n,), of which windows that are larger than their samples waste a part.
+    """The share (n,) of reads from `first` to `last`, in epochs, that the page cache answers. `room` is its
+    size over the data set's; `windows` (bytes read over bytes of a sample) divides what it holds.
 
-    It drops what was read longest ago. In a new order each epoch, a sample read at u of one epoch is still
-    there at v of the next one where u (1 - v) >= 1 - room: much fewer than the cache holds, most of them
-    early in an epoch. From end to end, each sample has just gone when its turn comes. Linux's own cache met
-    both within 0.1."""
+    The cache drops what was read longest ago. With a new order each epoch, a sample read at time u of one
+    epoch is still cached at v of the next if u (1 - v) >= 1 - room: far fewer than the cache holds, and most
+    of them early in an epoch. When reading from end to end, each sample is dropped just before its turn.
+    Linux's cache agreed with both within 0.1."""
     held = np.where(room >= 1, 1.0, np.maximum(0.0, room) / windows)
 
     def answered_until(moment: Floats) -> Floats:  # in epochs
@@ -267,7 +267,7 @@ def _hits(room: Floats, windows: Floats, in_order: NDArray[np.bool_], first: Flo
 
 
 def _numbers(load: PipelineRequest, networks: NetworkTable) -> tuple[float, ...]:
-    """What `columns_of` needs of a load, in its order."""
+    """The numbers of a load that `columns_of` unpacks, in that order."""
     workload, dataset = load.workload, load.workload.dataset
     facts, on_gpu = networks.of(workload), load.resources.gpu is not None
     return (
@@ -308,10 +308,10 @@ def _image_work(load: PipelineRequest, output: float) -> tuple[float, ...]:
 
 
 def _reads(load: PipelineRequest) -> tuple[float, float]:
-    """Files that a sample opens, and bytes that are read over those that it takes.
+    """Files opened per sample (as a share of a file's disk operations), and bytes read over bytes stored.
 
-    Text lies in long files that are read from end to end, as containers are; images in a file each. A tensor
-    is a row of an open file: one read, or less where a page holds several."""
+    Text is in long files that are read from end to end, like containers; each image has a file. A tensor is
+    a row of an open file: one read, or less where a page holds several rows."""
     dataset = load.workload.dataset
     if dataset.kind is DataKind.TENSOR:
         return _READS_OF_A_ROW * min(1.0, dataset.bytes_per_sample / _PAGE_BYTES), 1.0
@@ -324,7 +324,7 @@ def _reads(load: PipelineRequest) -> tuple[float, float]:
 
 
 def host_rate(columns: PipelineColumns, parameters: Mapping[str, float], reference_score: float) -> Floats:
-    """Samples/s decoded and transformed by all cores; an unknown score counts as the reference's."""
+    """Samples/s (n,) decoded and transformed by all cores; an unknown score counts as the reference's."""
     transforming = (
         np.exp(parameters["host/seconds_per_resampled_pixel"]) * columns.resampled_pixels
         + np.exp(parameters["host/seconds_per_output_pixel"]) * columns.output_pixels
@@ -347,7 +347,7 @@ def host_rate(columns: PipelineColumns, parameters: Mapping[str, float], referen
 
 
 def _own(name: str, columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats | float:
-    """The own parameters of each row's CPU (n,), 0 for the reference one."""
+    """The parameter `name` of each row's CPU (n,), 0 for the reference CPU."""
     if not columns.cpu.any():
         return 0.0
     others = range(1, int(columns.cpu.max()) + 1)
@@ -355,18 +355,18 @@ def _own(name: str, columns: PipelineColumns, parameters: Mapping[str, float]) -
 
 
 def second_thread_cores(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:
-    """The gain of second threads, in whole cores (n,); a sweep on such threads moves the factor."""
+    """The gain of second threads (n,), in cores, times a factor that sweeps fit."""
     factor = parameters[SECOND_THREAD] + _own(SECOND_THREAD, columns, parameters)
     added: Floats = columns.second_threads * np.exp(factor)
     return added
 
 
 def storage_rate(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:
-    """Misses come from the disk, hits from the page cache.
+    """Samples/s (n,) read: misses come from the disk, hits from the page cache.
 
-    A miss takes as long as the scarcer of bandwidth and operations allows: a file is read in several
-    operations (its inode, then a read-ahead window that grows from small), a container that is read from end
-    to end in as large ones as a cloud counts as one."""
+    The time of a miss is that of its bytes or of its operations, whichever is longer. A file takes several
+    operations (its inode, then growing read-ahead windows); a container that is read from end to end takes
+    as few as clouds count for its size."""
     disk = columns.disk_bytes_per_second * np.exp(parameters["storage/disk_efficiency"])
     operations = np.maximum(
         np.exp(parameters["storage/operations_per_file"]) * columns.files, columns.missed_bytes / _FILE_BYTES
@@ -378,8 +378,8 @@ def storage_rate(columns: PipelineColumns, parameters: Mapping[str, float]) -> F
     return rate
 
 
-# Under what names the residuals of trials are kept by what bound them: a stage, or a disk of which the page
-# cache answers a part of the reads, which is guessed much worse than either alone.
+# Groups of trials' residuals, by what bound the trial: a stage, or a disk with a page cache that answers some
+# of the reads, which is predicted much worse than either alone.
 TRIAL_GROUPS = (*(f"{ALL_TRIALS}/{stage}" for stage in STAGES), f"{ALL_TRIALS}/cache")
 
 
@@ -392,7 +392,7 @@ def trial_groups(weights: Floats, columns: PipelineColumns) -> Integers:
 
 
 class CpuStep(NamedTuple):
-    """A fp32 step on so many cores of a user's CPU, numbered as in `Pipeline.cpus`."""
+    """A measured fp32 step on some cores of a user's CPU; `cpu` is an index into `Pipeline.cpus`."""
 
     network: str
     input: str | None
@@ -406,12 +406,11 @@ class CpuStep(NamedTuple):
 class Pipeline(Struct, frozen=True, kw_only=True):
     """Parameters of host, storage and join, fitted on sweeps.
 
-    `largest_vcpus` is the most a trial on the reference CPU had, `cpu_networks` ("resnet50/training") ran on
-    the CPU, `cpu_steps` are what those took alone that the step times that ship do not know already,
-    `residuals` are sorted held-out residuals of trials by binding stage and of all, `measured` the ranges
-    that the trials lie in (empty in models of before they were kept), `other_cpus` those that trials ran on
-    beside the reference one, `core_trials` what these tell of each of them (empty in models of before that
-    was kept: as if they told nothing)."""
+    `largest_vcpus` is the most that a trial on the reference CPU had. `cpu_networks` ("resnet50/training")
+    ran on the CPU; `cpu_steps` are their steps, unless the shipped step times were fitted on them.
+    `residuals` are sorted held-out residuals of trials, by group and of all. `measured` has the ranges of
+    the trials' facts (empty in older models). `other_cpus` are CPUs of trials besides the reference one, and
+    `core_trials` is the evidence about each of them (empty in older models, which counts as none)."""
 
     parameters: Mapping[str, float]
     reference: ReferenceCpu
@@ -425,17 +424,17 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
     @property
     def cpus(self) -> tuple[ReferenceCpu, ...]:
-        """All that were measured, the reference one first."""
+        """All CPUs that were measured, the reference one first."""
         return (self.reference, *self.other_cpus)
 
     @property
     def cpu_speeds(self) -> tuple[float, ...]:
-        """The speed of each of `cpus` over what its mark says."""
+        """The speed of each of `cpus`, relative to what its mark says."""
         others = range(1, len(self.cpus))
         return (1.0, *(float(np.exp(self.parameters[f"{SPEED}/{number}"])) for number in others))
 
     def other_cpu(self, machines: ResourceTable) -> Integers:
-        """Index into `cpus` of each machine's CPU, shape (n,); 0 also for a CPU that is not among them."""
+        """Index into `cpus` of each machine's CPU, shape (n,); 0 also for a CPU that is not in `cpus`."""
         number = np.zeros(len(machines), dtype=np.intp)
         for position, cpu in enumerate(self.other_cpus, 1):
             if cpu.model:
@@ -443,9 +442,9 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         return number
 
     def measured_on(self, resources: Resources) -> CoreTrials | None:
-        """The trials on such a CPU beside those of the reference one, where they are enough."""
+        """The evidence of trials on the CPU, if it is not the reference one and they are enough; else None."""
         model = resources.cpu.model if resources.cpu else ""
-        # A user's own machine comes after one that ships and is called alike.
+        # A user's machine comes after a shipped one of the same name, and takes precedence.
         for cpu, trials in reversed(list(zip(self.other_cpus, self.core_trials, strict=False))):
             if model and cpu.model == model and trials.number >= FEWEST_TRIALS_OF_A_CPU:
                 return trials
@@ -460,7 +459,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         return np.column_stack([accelerator, host, storage, transfer])
 
     def join(self, columns: PipelineColumns, rates: Floats) -> tuple[Floats, Floats]:
-        """Joined rates (n,), and the stages' weights (n, 4)."""
+        """Joined rates (n,) of the stages' `rates` (n, 4), and the stages' weights (n, 4)."""
         logs, weights = join_logs(columns, logs_by_stage(rates), self.parameters)
         return np.exp(logs), weights.T
 
@@ -468,7 +467,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 def join_logs(
     columns: PipelineColumns, logs: Floats, parameters: Mapping[str, float]
 ) -> tuple[Floats, Floats]:
-    """Joined log rates (..., n) of stages (4, ..., n), and weights d log R / d log R_stage."""
+    """Joined log rates (..., n) of `logs` (4, ..., n), and the weights d log R / d log R_stage."""
     gamma = exponents(columns.training, columns.batches_ahead, parameters)
     several = columns.training * (columns.gpu_count > 1)
     if several.any():
@@ -491,10 +490,10 @@ def join_logs(
 def exponents(training: Floats, batches_ahead: Floats, parameters: Mapping[str, float]) -> Floats:
     """The exponent of each request's smooth minimum, (n,); `training` is 0 or 1.
 
-    A real GPU waits for batches whose times scatter, and loaders wait for room to put them. A queue that
-    holds K of them besides the one that is computed on passes (K + 1) / (K + 2) of what either side alone
-    does where both are equally fast (M/M/1/K), which a smooth minimum does with the exponent log 2 / log((K +
-    2) / (K + 1)): 1 without any, 1.7 for one, 6.6 for eight."""
+    A real GPU waits for batches, whose times scatter, and loaders wait for room in the queue. If both are
+    equally fast, a queue of K batches besides the one in use passes (K + 1) / (K + 2) of either side's rate
+    (M/M/1/K). A smooth minimum does the same with the exponent log 2 / log((K + 2) / (K + 1)): 1 for K = 0,
+    1.7 for K = 1, 6.6 for K = 8."""
     queue = _LOG_2 / np.log1p(1 / (batches_ahead + 1))
     beside_gpu = queue * np.exp(parameters["join/queue"] + parameters["join/training"] * training)
     gamma = np.where(batches_ahead > 0, beside_gpu, np.exp(parameters["join/gamma"]))
@@ -502,16 +501,16 @@ def exponents(training: Floats, batches_ahead: Floats, parameters: Mapping[str, 
 
 
 def logs_by_stage(rates: Floats) -> Floats:
-    """Logarithms (stages, n) of `rates` (n, stages): reductions over the stages of a request take
-    nine times as long where these stand side by side."""
+    """Logarithms (stages, n) of `rates` (n, stages). The axes are swapped since reductions over stages take
+    nine times as long if a request's stages are contiguous."""
     return np.asarray(np.log(np.ascontiguousarray(rates.T)))
 
 
 def smooth_log_minimum(logs: Floats, gamma: float | Floats) -> tuple[Floats, Floats]:
-    """`(sum_k R_k^-gamma)^(-1/gamma)` of rates' logarithms (stages, ...), as a logarithm, and weights.
+    """The log of `R = (sum_k R_k^-gamma)^(-1/gamma)`, given log R_k (stages, ...), and the weights.
 
-    A stage that a request does not have is infinite. The weights (stages, ...) are the shares d log R / d log
-    R_k; they sum to 1, and the largest is the bottleneck's."""
+    A stage that a request lacks is infinite. The weights (stages, ...) are d log R / d log R_k: they sum to
+    1, and the stage of the largest is the bottleneck."""
     # In logarithms: NumPy's power takes several times as long as exp and log together.
     lowest = logs.min(axis=0)
     powers = np.exp(gamma * (lowest - logs))

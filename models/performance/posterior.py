@@ -1,8 +1,8 @@
-"""One Gaussian posterior over everything that is not known of step times.
+"""One Gaussian posterior over all unknowns of step times.
 
-The state holds the parameters of `step_time` and, network by network, effects that its own rows
-taught: of the network, of its task, number format, layout, stack and of a GPU's cell. Published
-rows made it; a user's rows condition it further, by the same algebra."""
+Its state holds the parameters of `step_time` and, for each network, effects learned from rows of that
+network: of the network, its task, number format, layout, stack, and of a GPU's cell. It was fitted to
+published rows; a user's rows condition it further by the same algebra."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from advisor.models.performance.cpu_step_time import CpuConditions, CpuSteps
 from advisor.models.performance.step_parameters import HOST, Conditions, Step
 from advisor.models.performance.step_time import Steps
 
-# Deviations of log seconds between a network and others like it, by what they are tied to.
+# Prior standard deviations of a network's effects on log seconds, by kind of effect.
 EFFECTS: Mapping[str, float] = {
     "network": 0.18,
     "task": 0.1,
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
 
 
 class Estimates(Struct, frozen=True):
-    """Log seconds of n steps: means, variances, and the share that a slower host lengthens."""
+    """Log seconds of n steps: means, variances, and the share of the step that kernel launches bound."""
 
     mean: Floats
     variance: Floats
@@ -49,7 +49,7 @@ class Estimates(Struct, frozen=True):
 
 
 def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
-    """By kind of `EFFECTS`, the group that a step belongs to within its network."""
+    """The group that a step belongs to within its network, for each kind of `EFFECTS` but "own"."""
     if isinstance(conditions, CpuConditions):
         task, cpu = f"task/{conditions.task}", conditions.cpu
         return {"network": "network", "task": task, "cell": f"cell/{cpu}/{conditions.task}"}
@@ -68,30 +68,30 @@ def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
 
 
 def own_group(conditions: Conditions | CpuConditions) -> str | None:
-    """What sets a user's rows of a cell apart, as cells of one source lie apart; None: others measured."""
+    """The group of effects for a user's rows of a cell, which differ from others'; None for others' rows."""
     if isinstance(conditions, CpuConditions) or conditions.source:
         return None
     return f"own/{effect_groups(conditions)['cell']}"
 
 
 class Posterior(Gaussian, frozen=True):
-    """The posterior over step times; `effects` of networks by name, beside their operations.
+    """The posterior over step times; `effects` are those of networks, by network name.
 
-    `joint` names networks whose effects already stand in the state, as conditioning puts them."""
+    `joint` names networks whose effects are already part of the state, where conditioning puts them."""
 
     effects: Mapping[str, Gaussian] = {}
     joint: frozenset[str] = frozenset()
 
     def predict(self, cells: Sequence[Cell], centres: Floats | None = None) -> Estimates:
-        """Log seconds of each cell; `centres` (n,) is what networks like it deviate by."""
+        """Log seconds of each cell; `centres` (n,) is the mean deviation of networks like its own."""
         existing = self._linear(cells)
         mean = existing.mean if centres is None else existing.mean + centres
         return Estimates(mean, existing.variance, existing.launching)
 
     def differences(self, cells: Sequence[Cell], others: Sequence[Cell]) -> Estimates:
-        """Log seconds of each cell less those of its other one (n,).
+        """Log seconds of each of `cells` minus those of the same row of `others` (n,).
 
-        What both have in common is not in doubt: the network's own effect, most of the GPU's."""
+        Effects that both have in common, such as the network's, cancel in the variance."""
         each = np.eye(len(cells))
         return self._linear([*cells, *others], np.hstack([each, -each]))
 
@@ -121,8 +121,8 @@ class Posterior(Gaussian, frozen=True):
         if mixed is not None:
             mean, slopes = mixed @ mean, mixed @ slopes
             members = [(covariance, mixed @ held) for covariance, held in members]
-        # What moves a step by less than a thousandth adds nothing; row by row, so that an answer
-        # does not depend on what else is asked.
+        # Parameters that move a step by less than a thousandth are dropped, row by row, so that a cell's
+        # result does not depend on the other cells.
         held = slopes[:, :inner]
         held = np.where(np.abs(held) * np.sqrt(self.covariance.diagonal()) > _NO_REACH, held, 0.0)
         used = np.flatnonzero(held.any(axis=0))
@@ -134,13 +134,13 @@ class Posterior(Gaussian, frozen=True):
         return Estimates(mean, variance, launching)
 
     def has_effect(self, network: str, group: str) -> bool:
-        """Whether a row of the network taught the effect of a group, such as `stack/compile`."""
+        """Whether the effect of a group, such as `stack/compile`, was learned from rows of the network."""
         taught = self.effects.get(network)
         inside = effect_name(network, group) in self.names
         return inside or (taught is not None and group in taught.names)
 
     def joint_estimates(self, cells: Sequence[Cell]) -> tuple[Floats, Floats]:
-        """Log seconds of the cells together: means (n,) and covariance (n, n)."""
+        """Log seconds of the cells: means (n,) and covariance (n, n)."""
         known, linearised = self._with_effects(cells)
         mean, slopes = linearised(known.mean)
         used = np.flatnonzero(slopes.any(axis=0))
@@ -150,7 +150,7 @@ class Posterior(Gaussian, frozen=True):
     def condition(
         self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, centres: Floats | None = None
     ) -> Posterior:
-        """Once the cells are measured: log seconds with their standard errors (n,)."""
+        """The posterior after measuring `log_measured` seconds with standard errors `sigma` (n,) of `cells`."""
         known, linearised = self._with_effects(cells, centres, own=True)
         after = known.updated(linearised, log_measured, sigma)
         joint = self.joint | {cell.network for cell in cells}
@@ -159,9 +159,9 @@ class Posterior(Gaussian, frozen=True):
     def _with_effects(
         self, cells: Sequence[Cell], centres: Floats | None = None, *, own: bool = False
     ) -> tuple[Gaussian, Linearised]:
-        """The state with what the cells add (`own`: a user's, each set apart), and their log seconds."""
+        """The state with the cells' effects (`own`: also those of a user's rows), and their log seconds."""
         parameters = self.parameters()
-        # Indices are given in the order of the state, so that steps read the state itself.
+        # Parameters keep the order of the state, so that steps can index it directly.
         steps = steps_of([cell.step for cell in cells], parameters)
         groups = [list(effect_groups(cell.step.conditions).values()) for cell in cells]
         for cell, names in zip(cells, groups, strict=True) if own else ():
@@ -181,7 +181,7 @@ class Posterior(Gaussian, frozen=True):
             mean, slopes = steps.linearised(theta[:size])
             whole = members.copy()
             whole[:, :size] += slopes
-            # Earlier trials' effects stand among the parameters, fresh ones behind them.
+            # Effects of earlier trials are among the parameters, new ones come after them.
             return mean + members @ theta + (0.0 if centres is None else centres), whole
 
         return known, linearised
@@ -190,7 +190,7 @@ class Posterior(Gaussian, frozen=True):
 def _rows_by_effects(
     cells: Sequence[Cell], state: frozenset[str]
 ) -> dict[str, dict[tuple[str, ...], list[int]]]:
-    """Rows by network and by the groups of effects that they have; of a user's own those in the `state`."""
+    """Rows by network and by their groups of effects; of a user's rows, only those in the `state`."""
     result: dict[str, dict[tuple[str, ...], list[int]]] = {}
     for row, cell in enumerate(cells):
         groups = tuple(effect_groups(cell.step.conditions).values())
@@ -202,7 +202,7 @@ def _rows_by_effects(
 
 
 def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Gaussian:
-    """Effects that are not in the state yet; what no row taught has its prior."""
+    """The network's effects that are not in the state yet; those without rows have their prior."""
     held = set(posterior.names)
     existing = None if network in posterior.joint else posterior.effects.get(network)
     taught = existing.names if existing else ()
@@ -218,7 +218,7 @@ def effect_name(network: str, group: str) -> str:
 
 
 def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps | CpuSteps:
-    """The steps as columns; parameters that they need are added to `parameters`."""
+    """The steps as columns; adds the parameters that they need to `parameters`."""
     if steps and isinstance(steps[0].conditions, CpuConditions):
         return cpu_step_time.steps_of(steps, parameters)
     return step_time.steps_of(steps, parameters)

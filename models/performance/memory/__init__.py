@@ -1,5 +1,5 @@
-"""Memory that a workload needs: on the GPU (with its doubt), and on the host.
+"""Memory that a workload needs: on the GPU (with bounds), and on the host.
 
 GPU memory is replayed, not guessed: `advisor.models.zoo.live_memory` follows a step without computing it and
-asks torch's allocator what that takes. `table` has it for every network that ships, `steps` adds what the
-optimiser holds, and `peak` the CUDA context and the doubt."""
+reads from torch's allocator how much it takes. `table` has the result for every network that ships, `steps`
+adds the optimiser's state, and `peak` the CUDA context and the bounds."""

@@ -26,16 +26,16 @@ from advisor.models.performance.memory.table import bundled_profile
 BUNDLED = "memory_model.json"
 # The driver keeps 1.5 to 2.5 % of a card for itself: a T4 of 15,360 MiB offers 15,095.
 _OFFERED_SHARE = 0.98
-# The model is calibrated on training of networks of images. Elsewhere its doubt is so many times as
-# large: 95 % of public peaks of other steps and inputs lie below the 90 % bound then.
+# The model is calibrated on training image networks. Elsewhere its errors are multiplied by this factor,
+# with which 95 % of published peaks of other steps and inputs lie below the 90 % bound.
 _ELSEWHERE = 1.6
-# A batch of more rows than this is no memory question.
+# The largest batch that `largest_batch` tries.
 _LARGEST_BATCH = 2**20
 UPPER_CONFIDENCE = 0.95
 
 
 class Verdict(StrEnum):
-    """The verdict on a GPU: above the upper bound, between the bounds, or below the lower one."""
+    """Whether a step fits a GPU, whose memory is above, between or below the bounds of the peak."""
 
     FITS = "fits"
     MAY_NOT_FIT = "may not fit"
@@ -43,17 +43,17 @@ class Verdict(StrEnum):
 
 
 class PeakModel(Struct, frozen=True, kw_only=True):
-    """Peak = context + what the allocator has reserved, times an error.
+    """Peak = (context + memory that the allocator reserves) times an error.
 
-    `errors` are sorted quantiles of log(measured / predicted), of networks of families that the constant had
-    not seen."""
+    `errors` are sorted quantiles of log(measured / predicted) on networks of families that `context_mib` was
+    not fitted on."""
 
     context_mib: float
     errors: tuple[float, ...]
     trained_on: str
 
     def bounds(self, confidence: float) -> tuple[float, float]:
-        """Factors of the lower and upper one-sided bound, at a confidence from 0.5 up to 1.
+        """Factors of the lower and upper one-sided bounds, at a confidence from 0.5 to 1.
 
         Split conformal: the ceil((n + 1) confidence)-th of n errors, or the largest."""
         count = len(self.errors)
@@ -70,15 +70,15 @@ class PeakModel(Struct, frozen=True, kw_only=True):
         return float(np.interp(margin, self.errors, ranks, left=least, right=1 - least))
 
     def widened(self, factor: float) -> PeakModel:
-        """The model with errors `factor` times as large: for what it was not calibrated on."""
+        """The model with errors `factor` times as large, for steps on which it was not calibrated."""
         return replace(self, errors=tuple(factor * entry for entry in self.errors))
 
 
 class GpuPeak(Struct, frozen=True, kw_only=True):
     """Peak GPU memory of a step in MiB, as nvidia-smi shows it, with one-sided bounds.
 
-    `step` is what torch reserves, `context_mib` CUDA's own; the two add up to the median. `widened` says how
-    many times as large the doubt was taken as where it was calibrated."""
+    `step` is what torch reserves and `context_mib` what CUDA takes; the two add up to the median. `widened`
+    is the factor by which the errors of the calibration were multiplied."""
 
     step: StepMemory
     context_mib: float
@@ -91,22 +91,22 @@ class GpuPeak(Struct, frozen=True, kw_only=True):
 
     @property
     def calibrated(self) -> bool:
-        """Whether such steps were measured."""
+        """Whether the model was calibrated on such steps."""
         return self.widened == 1.0
 
     @property
     def overhead_mib(self) -> float:
-        """MiB that the allocator takes beside the tensors."""
+        """MiB that the allocator takes in addition to the tensors."""
         return self.step.spare_mib
 
     def probability_fits(self, memory_mib: float) -> float:
-        """The probability that the step runs on a card of that much memory."""
+        """The probability that the step runs on a card of `memory_mib`."""
         return self.probability_within(usable_mib(memory_mib))
 
     def verdict(self, memory_mib: float) -> Verdict:
-        """Against what the card's driver leaves to a process.
+        """Whether the step fits into the memory that the card's driver leaves to a process.
 
-        On a full card the allocator gives back what it has spare and tries again: only what tensors take must
+        On a full card the allocator frees its spare memory and tries again, so only the tensors have to
         fit."""
         usable = usable_mib(memory_mib)
         if self.upper_mib <= usable:
@@ -117,7 +117,7 @@ class GpuPeak(Struct, frozen=True, kw_only=True):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """The question of `advisor memory`; `pixels` is the side of its images, None for the network's own."""
+    """The question of `advisor memory`; `pixels` is the side of its images, None for the usual one."""
 
     reference: str
     conditions: Conditions
@@ -126,7 +126,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class OnGpu(Struct, frozen=True, kw_only=True):
-    """One GPU: `largest_batch` is None where not even one row surely fits."""
+    """The verdict on one GPU; `largest_batch` is None where the upper bound of one row does not fit."""
 
     name: str
     memory_mib: float
@@ -136,7 +136,7 @@ class OnGpu(Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(Struct, frozen=True, kw_only=True):
-    """The step that was asked for, with one thing changed."""
+    """The step of the question with one change, and the largest batch of each GPU then."""
 
     change: str
     peak: GpuPeak
@@ -144,7 +144,7 @@ class WhatIf(Struct, frozen=True, kw_only=True):
 
 
 class MemoryAnswer(Struct, frozen=True, kw_only=True):
-    """The peak, every GPU (smallest first) and what a change would bring, in the same order."""
+    """The peak, the verdict on every GPU (smallest first), and the peak after each possible change."""
 
     question: Question
     traced: str
@@ -154,7 +154,7 @@ class MemoryAnswer(Struct, frozen=True, kw_only=True):
 
 
 def gpu_peak(profile: MemoryProfile, conditions: Conditions, confidence: float = UPPER_CONFIDENCE) -> GpuPeak:
-    """The peak of a profiled network; `UsageError` where the step is not known."""
+    """The peak of a profiled network; `UsageError` if its profile lacks the step."""
     step = step_memory(profile, conditions)
     plain = conditions.task is Task.TRAINING and not conditions.checkpointing
     calibrated = plain and profile.traced == "fake" and profile.takes_images
@@ -182,7 +182,7 @@ def gpu_peak(profile: MemoryProfile, conditions: Conditions, confidence: float =
 
 
 def _training_peak(profile: MemoryProfile, conditions: Conditions, confidence: float) -> GpuPeak | None:
-    """The peak of a whole training step, an upper bound for less; None for such a step."""
+    """The peak of the plain training step, which bounds that of lesser steps; None if it is the step."""
     training = conditions.task is Task.TRAINING
     plain = replace(
         conditions,
@@ -199,7 +199,7 @@ def _training_peak(profile: MemoryProfile, conditions: Conditions, confidence: f
 def largest_batch(
     profile: MemoryProfile, conditions: Conditions, memory_mib: float, confidence: float = UPPER_CONFIDENCE
 ) -> int | None:
-    """The largest batch whose upper bound fits the card; None where not even one row does."""
+    """The largest batch whose upper bound fits the card; None where that of one row does not."""
     usable = usable_mib(memory_mib)
 
     def fits(batch: int) -> bool:
@@ -218,7 +218,7 @@ def largest_batch(
 
 
 def needed_card_mib(workload: Workload) -> float:
-    """The smallest card in MiB that a workload of a bundled network surely fits, with momentum.
+    """MiB of the smallest card that the upper bound of a bundled network's workload fits, with momentum.
 
     Raises `UsageError` for an unknown network, or for preprocessing."""
     return _needed_card_mib(
@@ -226,7 +226,7 @@ def needed_card_mib(workload: Workload) -> float:
     )
 
 
-@lru_cache(maxsize=4096)  # a service is asked for the same sizes time and again
+@lru_cache(maxsize=4096)  # a service computes the same sizes again and again
 def _needed_card_mib(
     network: str, size: str | None, task: Task, batch_size: int, precision: Precision
 ) -> float:
@@ -235,16 +235,16 @@ def _needed_card_mib(
 
 
 def usable_mib(card: float) -> float:
-    """MiB that a process can take of a card with `card` MiB in its data sheet or nvidia-smi."""
+    """MiB that a process can use on a card that has `card` MiB by its data sheet or nvidia-smi."""
     return _OFFERED_SHARE * card
 
 
 def card_mib(usable: float) -> float:
-    """The card that offers so much: the inverse of `usable_mib`."""
+    """MiB of the card that offers `usable` MiB to a process: the inverse of `usable_mib`."""
     return usable / _OFFERED_SHARE
 
 
 @cache
 def bundled_peak_model() -> PeakModel:
-    """The one that ships; `DataError` when the file is missing or damaged."""
+    """The peak model that ships; `DataError` if its file is missing or damaged."""
     return convert(json.loads(read_bundled(BUNDLED)), PeakModel)

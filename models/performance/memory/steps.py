@@ -1,4 +1,4 @@
-"""Memory that is live on a GPU in a step: exact parts, and parts found by replaying the step."""
+"""Memory in use on a GPU during a step: parts that are computed, and parts found by replaying the step."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _COPIES_IN_UPDATE = {Optimizer.SGD: 0, Optimizer.MOMENTUM: 0, Optimizer.ADAM: 1}
 
 
 class Point(NamedTuple):
-    """MiB at one batch, weights and optimiser state left out.
+    """MiB at one batch size, without weights and optimiser state.
 
-    `forward` lives when the forward pass has ended, `peak` is the most that lives at once, and `reserved`
-    what torch's allocator has taken for it by the end of the step."""
+    `forward` is in use at the end of the forward pass, `peak` is the most in use at once, and `reserved` is
+    what torch's allocator has taken for that by the end of the step."""
 
     batch: float
     forward: float
@@ -59,16 +59,16 @@ class Conditions(Struct, frozen=True, kw_only=True):
 
     @property
     def step(self) -> str:
-        """The name of the step as it was replayed. `fp16` is replayed in fp32, of which it takes
-        half: its weights are 16 bits wide too, and nothing is cast."""
+        """The name of the replayed step. That of `fp16` is the one in fp32, of which fp16 takes half: weights
+        have 16 bits too, and nothing is cast."""
         width = "fp32" if self.precision in (Precision.FP32, Precision.FP16) else "16bit"
         ending = "/checkpointing" if self.checkpointing else "/gradients" if self.keeps_graph else ""
         return f"{self.task.value}/{width}{ending}"
 
 
 def rising(points: Iterable[Point]) -> tuple[Point, ...]:
-    """The points, none with less of anything than one of a smaller batch: whoever has room for a
-    batch has room for a smaller one, however the allocator's segments happen to fall."""
+    """The points, raised where a larger batch takes less of anything than a smaller one: a smaller batch
+    always fits where a larger one does, whatever the allocator's segments were in the replay."""
     result: list[Point] = []
     for batch, *sizes in points:
         before = result[-1][1:] if result else (0.0, 0.0, 0.0)
@@ -79,11 +79,11 @@ def rising(points: Iterable[Point]) -> tuple[Point, ...]:
 
 
 class MemoryProfile(Struct, frozen=True):
-    """One network at one input: points of each way to run a step, the batch rising.
+    """The memory of one network at one input: for each kind of step, points sorted by batch size.
 
-    `weights_mib` are parameters and buffers, `trained_mib` the parameters that get gradients; `steps` is
-    keyed as `Conditions.step`. `traced` says whether without computing ("fake") or in a real run ("run"),
-    `takes_images` whether a row is an RGB image."""
+    `weights_mib` counts parameters and buffers, `trained_mib` the parameters that get gradients. The keys of
+    `steps` are as in `Conditions.step`. `traced` is "fake" for a replay without computing and "run" for a
+    real run; `takes_images` says whether a sample is an RGB image."""
 
     name: str
     weights_mib: float
@@ -93,10 +93,10 @@ class MemoryProfile(Struct, frozen=True):
     takes_images: bool = True
 
     def at(self, step: str, batch_size: float) -> Point:
-        """MiB at any batch, along straight lines between the points and beyond the last.
+        """MiB at any batch size, interpolated linearly between the points and extrapolated beyond the last.
 
-        Beyond the last one nothing grows by less than what the forward pass leaves, though at a small batch
-        gradients may have hidden that. Raises KeyError where the step is not known."""
+        Beyond the last point everything grows at least as fast as `forward`: at small batches, gradients may
+        have hidden that growth. Raises KeyError for a step that is not in the profile."""
         points = self.steps[step]
         after = next((i for i, entry in enumerate(points) if entry.batch >= batch_size), None)
         upper = max(1, len(points) - 1 if after is None else after)
@@ -113,9 +113,9 @@ class MemoryProfile(Struct, frozen=True):
 class StepMemory(Struct, frozen=True, kw_only=True):
     """MiB at the peak of a step.
 
-    Weights, gradients and optimiser state are exact; `saved_mib` is what the forward pass leaves for the
-    backward pass, `temporary_mib` the rest of the tensors at the peak, and `spare_mib` what the allocator has
-    taken beside them: workspaces, rounding, fragmentation."""
+    Weights, gradients and optimiser state are exact. `saved_mib` is what the forward pass keeps for the
+    backward pass, `temporary_mib` the other tensors at the peak, and `spare_mib` what the allocator takes
+    in addition: workspaces, rounding and fragmentation."""
 
     weights_mib: float
     gradients_mib: float
@@ -137,11 +137,11 @@ class StepMemory(Struct, frozen=True, kw_only=True):
 
 
 def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
-    """The parts at the larger of two peaks: in the backward pass, and in the optimiser's update.
+    """The parts of the larger of two peaks: that of the backward pass and that of the optimiser's update.
 
-    Gradients are freed before each forward pass (torch's default), so at the first peak a part of
-    `gradients_mib` may not exist yet; then less is left for temporary tensors. Raises `UsageError` where the
-    step is not known, as checkpointing a network that has no blocks."""
+    Gradients are freed before each forward pass (torch's default), so some of `gradients_mib` may not exist
+    yet at the first peak; `temporary_mib` is then counted too small. Raises `UsageError` for a step that is
+    not in the profile, such as checkpointing a network without blocks."""
     try:
         result = profile.at(conditions.step, conditions.batch_size)
     except KeyError as error:
@@ -170,7 +170,7 @@ def step_memory(profile: MemoryProfile, conditions: Conditions) -> StepMemory:
 
 
 def profile_from(name: str, document: Mapping[str, Any]) -> MemoryProfile:
-    """The profile of a tracing document; KeyError, TypeError or ValueError for any other."""
+    """The profile in a tracing document; KeyError, TypeError or ValueError if it is not valid."""
     return MemoryProfile(
         name=name,
         weights_mib=float(document["weights_mib"]),
@@ -198,15 +198,15 @@ _TRAINING_COPIES = 3.0
 
 
 def loader_workers(vcpus: Numbers) -> Numbers:
-    """Loader processes of the pipeline that is measured: one a vCPU, at least one."""
+    """The number of data loader processes that sweeps use: one per vCPU, at least one."""
     workers: Numbers = np.maximum(1.0, np.floor(vcpus))
     return workers
 
 
 def host_memory_mib(facts: NetworkFacts, workload: Workload, resources: Resources, on_cpu: bool) -> float:
-    """MiB of RAM below which the run dies: processes, batches in flight, CUDA's or the network's.
+    """MiB of RAM below which the run dies: processes, batches in flight, and CUDA or the network.
 
-    An emulated GPU (`gpu` is None and not `on_cpu`) needs neither."""
+    An emulated GPU (`gpu` is None and not `on_cpu`) needs neither of the last two."""
     batch_mib = facts.input_bytes * workload.batch_size / MIB
     on_gpu = resources.gpu is not None
     device_mib = device_host_mib(facts, workload, on_gpu=on_gpu, on_cpu=on_cpu)
@@ -215,7 +215,7 @@ def host_memory_mib(facts: NetworkFacts, workload: Workload, resources: Resource
 
 
 def pipeline_host_mib(workers: Numbers, batch_mib: Numbers) -> Numbers:
-    """MiB of the processes and of their batches in flight."""
+    """MiB of the data loader processes and of their batches in flight."""
     needed = BASE_PROCESS_MIB + workers * LOADER_PROCESS_MIB
     return needed + (workers * _PREFETCHED_BATCHES + 2) * batch_mib
 

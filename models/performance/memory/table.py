@@ -1,8 +1,8 @@
 """Memory of every network that ships, at the inputs that people use: memory.npy.
 
-One row a network at one input, made with the network table by `infra`. A row has, for a training step, a
-training step with checkpointing and inference without gradients, in fp32 and amp, eight numbers each, as
-`advisor.models.zoo.live_memory.memory_facts` tells them (nan: not known)."""
+A row is one network at one input; `infra` builds the rows together with the network table. A row has eight
+numbers (nan: unknown; from `advisor.models.zoo.live_memory.memory_facts`) for each of a training step, a
+training step with checkpointing and inference without gradients, in fp32 and in amp."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACTS = (
 )
 RUNS = ("training", "checkpointing", "inference")
 PRECISIONS = ("fp32", "amp")
-# How `Conditions.step` calls a run in a precision.
+# The name of each run in `Conditions.step`, with a place for the precision.
 _STEPS = {
     "training": "training/{}",
     "checkpointing": "training/{}/checkpointing",
@@ -52,14 +52,14 @@ _KEY = ("library", "name", "input")
 
 
 class MemoryTable(Mapping[Key, MemoryProfile]):
-    """Profiles by library, name and input."""
+    """Memory profiles by library, name and input."""
 
     def __init__(self, rows: NDArray[np.void]) -> None:
         """Rows as the builder makes them."""
         self._rows = rows
 
     def __getitem__(self, key: Key) -> MemoryProfile:
-        # An answer asks for one network: telling the names of all takes longer than one search.
+        # An answer needs one network: decoding the names of all takes longer than one search.
         same = [self._rows[k] == entry.encode() for k, entry in zip(_KEY, key, strict=True)]
         places = np.flatnonzero(np.logical_and.reduce(same))
         if not len(places):
@@ -94,14 +94,14 @@ def _steps(facts: NDArray[np.float32]) -> Iterator[tuple[str, tuple[Point, ...]]
 
 
 def _with_graphs(steps: dict[str, tuple[Point, ...]]) -> dict[str, tuple[Point, ...]]:
-    """The steps, and inference that keeps what a training step would."""
+    """The steps, plus inference that keeps the tensors that a training step would (`keeps_graph`)."""
     result = dict(steps)
     for width in _WIDTHS.values():
         if f"training/{width}" in steps:
             training = steps[f"training/{width}"]
             alone = steps.get(f"inference/{width}", (Point(0.0, 0.0, 0.0, 0.0),) * len(training))
-            # What the forward pass of a training step leaves, where the allocator wastes as much; at least
-            # what a forward pass takes that leaves nothing.
+            # What a training step's forward pass keeps, with the same share wasted by the allocator; at
+            # least what a forward pass takes that keeps nothing.
             result[f"inference/{width}/gradients"] = rising(
                 Point(
                     step.batch,
@@ -121,7 +121,7 @@ def bundled_memory() -> MemoryTable:
 
 
 def has_memory(name: str) -> bool:
-    """Whether a name means a network whose memory ships."""
+    """Whether `name` means a network that the memory table has."""
     try:
         network = bundled_networks().find(name)
     except UsageError:
@@ -133,8 +133,8 @@ def has_memory(name: str) -> bool:
 def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
     """The profile of a network of the table at its usual input, or at another such as `3x384x384`.
 
-    At an input that was not replayed a row takes what so many more rows of the nearest one do. Raises
-    `UsageError` for an unknown name, and for an input that the network does not take."""
+    At an input that was not replayed, a sample counts as so many samples of the nearest replayed input.
+    Raises `UsageError` for an unknown name, and for an input that the network does not take."""
     network = bundled_networks().find(name, size)
     existing = network.scaled or network.input
     try:
