@@ -164,8 +164,8 @@ class PipelineRequest(Struct, frozen=True):
     """The work of a machine; `on_cpu` says that the network runs on the CPU.
 
     Images are cropped at random if `augmented` (None: as usual for the task), else resized and cropped at
-    the centre; `shuffled` samples are read from random places in their files. `epochs` is the measured part
-    of the run: where it begins and ends, in epochs, epoch 0 starting with the data set just read once."""
+    the centre; `shuffled` samples are read from random places in their files. `epochs` are the start and end
+    of the reads that count, in epochs after a first full pass over the data."""
 
     workload: Workload
     resources: Resources
@@ -198,7 +198,7 @@ def pipeline_columns(requests: Sequence[PipelineRequest], networks: NetworkTable
 def columns_of(
     loads: Sequence[PipelineRequest], which: Integers, machines: ResourceTable, networks: NetworkTable
 ) -> PipelineColumns:
-    """Columns of `machines` (n rows) with the work of `loads[which]`, `which` (n,); ignores their resources."""
+    """Columns of `machines` (n rows) with the work of `loads[which]`, whose own resources are ignored."""
     numbers = np.array([_numbers(load, networks) for load in loads], dtype=float)[which].T
     stored, total_mib, output, batch, input_bytes, device_mib, on_cpu, training, crosses, warm = numbers[:10]
     encoded, decoded, resampled, holds_pixels, files, windows, reading, in_order, first, last = numbers[10:]
@@ -442,7 +442,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         return number
 
     def measured_on(self, resources: Resources) -> CoreTrials | None:
-        """The evidence of trials on the CPU, if it is not the reference one and they are enough; else None."""
+        """The evidence of trials on a CPU besides the reference one; None if there are too few."""
         model = resources.cpu.model if resources.cpu else ""
         # A user's machine comes after a shipped one of the same name, and takes precedence.
         for cpu, trials in reversed(list(zip(self.other_cpus, self.core_trials, strict=False))):

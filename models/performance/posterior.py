@@ -150,7 +150,7 @@ class Posterior(Gaussian, frozen=True):
     def condition(
         self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, centres: Floats | None = None
     ) -> Posterior:
-        """The posterior after measuring `log_measured` seconds with standard errors `sigma` (n,) of `cells`."""
+        """The posterior given measured log seconds of the cells, with standard errors `sigma` (n,)."""
         known, linearised = self._with_effects(cells, centres, own=True)
         after = known.updated(linearised, log_measured, sigma)
         joint = self.joint | {cell.network for cell in cells}

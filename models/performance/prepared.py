@@ -1,4 +1,4 @@
-"""Predictions prepared up to the disk, since one question asks for hundreds of disks."""
+"""Predictions prepared up to the disk, since one question compares hundreds of disks."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.patience import require_wanted
 
 _STORAGE = STAGES.index(Stage.STORAGE)
-# A stage that the rate depends on less than this is not worth a word.
+# A stage with a smaller weight in the rate is not mentioned.
 MATTERS = 0.05
-# GPUs that keep less of their rate beside other nodes wait for gradients more than they compute.
+# GPUs with a lower efficiency over nodes wait for gradients longer than they compute.
 MOSTLY_WAITING = 0.5
 # Bits of stages, in the order of `STAGES`.
 _ACCELERATOR, _HOST, _TRANSFER = 1, 2, 8
@@ -53,7 +53,7 @@ _WORSE = list(Provenance)
 
 
 class Words(Struct, frozen=True):
-    """The subjects of a prediction's words, each of length n: loads, machines, rates of a GPU."""
+    """What provenance and notes of n predictions follow from: loads, machines, GPU rates and scalings."""
 
     loads: Sequence[PipelineRequest]
     machines: Sequence[Resources]
@@ -68,12 +68,12 @@ class Words(Struct, frozen=True):
         return _provenance(*wanted), tuple(_notes(*wanted))
 
 
-# What joining stages takes of memory, in steps: a kilobyte a row.
+# Rows joined at once, which bounds memory: joining takes about a kilobyte per row.
 _ROWS_AT_ONCE = 16_384
 
 
 class PreparedRows(Struct, frozen=True, kw_only=True):
-    """n rows; `rates` (n, 4) are those of the stages with the disks that the rows came with."""
+    """n prepared predictions; `rates` (n, 4) are the stages' rates with the requests' disks."""
 
     columns: PipelineColumns
     rates: Floats
@@ -87,11 +87,11 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         return estimates(self.columns, self.rates, self.spread, self.pipeline)
 
     def predictions(self) -> list[Prediction]:
-        """Each row's prediction as a record, with its words."""
+        """Each row's prediction as a record, with provenance and notes."""
         return self._worded(range(len(self.rates)), self.estimates())
 
     def beside(self, other: PreparedRows) -> PreparedRows:
-        """These, then those of another one at the same confidence."""
+        """These rows, followed by those of `other`, which has the same confidence."""
         return replace(
             self,
             columns=PipelineColumns.joined([self.columns, other.columns]),
@@ -107,7 +107,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         )
 
     def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
-        """Predictions of rows with their own disks, without words; `cache` None: as stored."""
+        """Predictions of `rows`, each with one of `disks`, without notes; `cache` None: as prepared."""
         parts = []
         for first in range(0, max(len(rows), 1), _ROWS_AT_ONCE):
             require_wanted()
@@ -117,7 +117,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         return Estimates.joined(parts)
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
-        """Predictions of some rows, each with a disk of its own."""
+        """Predictions of `rows`, each with the disk of the same place in `disks`, as records with notes."""
         if not rows:
             return []
         places = np.array(rows, dtype=np.intp)
@@ -136,7 +136,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         return columns, rates
 
     def _worded(self, rows: Iterable[int], results: Estimates) -> list[Prediction]:
-        """Rows of plain Python numbers, with their words."""
+        """The results as records of plain Python numbers, with provenance and notes."""
         columns = (results.lower, results.median, results.upper, results.stage_rates, results.calibrated)
         numbers = (column.tolist() for column in columns)
         # The stages that weigh enough: bit k stands for the k-th of `STAGES`.
@@ -154,7 +154,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
                     upper=upper,
                     confidence=self.confidence,
                     stage_rates=_finite(rates),
-                    # The network between nodes, where it holds the GPUs up for longer than they compute.
+                    # The network between nodes, if GPUs wait for it longer than they compute.
                     bottleneck=(
                         Stage.NETWORK
                         if bottleneck is Stage.ACCELERATOR and scaling.node_efficiency < MOSTLY_WAITING
@@ -174,7 +174,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
 
 
 def _finite(rates: list[float]) -> dict[Stage, float]:
-    """By stage, those that there are: others are infinite."""
+    """The finite rates by stage; a stage that the request lacks is infinite."""
     if np.inf not in rates:
         return dict(zip(STAGES, rates, strict=True))
     return {stage: rate for stage, rate in zip(STAGES, rates, strict=True) if rate < np.inf}
@@ -206,7 +206,7 @@ def _provenance(
     matters: int,
     pipeline: Pipeline,
 ) -> Provenance:
-    """The worst of the stages that matter."""
+    """The weakest provenance among the stages that matter."""
     kinds = [gpu_rate.provenance] if gpu_rate else []
     if gpu_rate and (scaling.gpus > 1 or scaling.nodes > 1):
         kinds.append(Provenance.MODELLED)

@@ -3,19 +3,19 @@
     1 / efficiency(n) = n ** exponent * (1 + seconds_per_gb * 2 (n - 1) / n * pace)
 
 Each doubling of the GPUs costs the same share, and a ring all-reduce (below) sends each GPU's
-gradients, `pace` GB for each second of a step on one GPU alone. Cards that NVLink joins on a board,
-other server cards and players' cards have constants of their own (internals/scaling.md). In training
-each GPU has a whole batch of its own (data parallel, weak scaling); in inference each has a process
-of its own, and sends no gradients. Batch size means that of one GPU.
+gradients, `pace` GB for each second of a step on one GPU alone. Server cards with NVLink on a board,
+other server cards and consumer cards have separate constants (internals/scaling.md). In training
+each GPU has a whole batch (data parallel, weak scaling); in inference each has a separate process
+and sends no gradients. Batch size means that of one GPU.
 
-Steps shorter than those that were measured exchange the same gradients: beyond that pace, what is
-lost of a step stays as long as it was, and more of the step is lost (`with_pace`).
+A step shorter than the measured ones exchanges the same gradients. Beyond the measured pace, the time
+lost in a step therefore stays constant, and is a larger share of the step (`with_pace`).
 
-The numbers come from published runs (infra/build/performance_sources/scaling.csv), and from what the user
-measured of such GPUs (`Scaling.given`): another instance than the one in question, so a rate of
-several GPUs is modelled, whatever the rate of one is.
+The numbers come from published runs (infra/build/performance_sources/scaling.csv), and from the user's
+measurements of such GPUs (`Scaling.given`). Those ran on other instances than the one in question, so
+the rate of several GPUs is always modelled, even if that of one GPU was measured.
 
-Training over several nodes: what averaging gradients over the network between them takes.
+Training over several nodes also takes time to average gradients over the network between them.
 
 A ring all-reduce (Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
 workstations", section 4) sends each rank's gradients twice around the ring, in n parts:
@@ -25,15 +25,15 @@ workstations", section 4) sends each rank's gradients twice around the ring, in 
 With several ranks on a node the ring enters and leaves each node once, so the same bytes pass its
 network, whatever their number.
 
-DistributedDataParallel averages buckets of gradients while the backward pass goes on (Li et al.
-2020, "PyTorch Distributed", section 3.2.3), but for the last bucket. So a step of s seconds becomes
+DistributedDataParallel averages all buckets of gradients but the last during the backward pass (Li et
+al. 2020, "PyTorch Distributed", section 3.2.3). So a step of s seconds becomes
 
     lower    s + all_reduce                     nothing overlaps
     median   max(s + last bucket, forward + all_reduce)
     upper    max(s, all_reduce)                 everything does
 
-What a user measured (`advisor measure --ranks`) moves `reach`, and a step that was slower than the
-lower bound's lowers that bound: nothing is promised beyond it.
+A user's measurements (`advisor measure --ranks`) change `reach`; a measured step that was slower than
+the lower bound lowers that bound.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ from advisor.models.performance.step_times import is_consumer_card, is_same_card
 
 SCHEMA = "advisor.scaling/1"
 BUNDLED = "scaling.json"
-# Gradients are exchanged as the parameters are kept, in mixed precision too.
+# Gradients are exchanged in the format of the parameters (fp32), in mixed precision too.
 BYTES_PER_GRADIENT = 4
-# Cards for players' machines copy from one to another through the host's memory.
+# Kinds of cards. Consumer cards copy from one to another through the host's memory.
 CONSUMER, PCIE, NVLINK = "consumer", "pcie", "nvlink"
 # Bounds of the counts whose residuals are pooled: 2, 3 to 4, 5 and more.
 _POOLS = (2, 4)
-# What a measured efficiency tells of another number of GPUs: log standard deviation of each
-# doubling between them, as far as the fitted exponents of cards differ.
+# Log standard deviation of carrying a measured efficiency to another number of GPUs, per doubling
+# between the two: the spread of the fitted exponents of cards.
 _PER_DOUBLING_SIGMA = 0.03
-# At a confidence of a half there is no width to tell a standard deviation from.
+# Smallest divisor: at a confidence of 0.5 widths are 0, and no standard deviation follows from them.
 _LEAST_Z = 0.1
 
 
-# What TCP/IPv4 with timestamps leaves of an Ethernet frame of 1,514 bytes.
+# The payload's share of an Ethernet frame of 1,514 bytes with TCP/IPv4 and timestamps.
 PAYLOAD_SHARE = 1448 / 1514
 # From rank to rank: half a round trip between hosts of one placement group, with its system calls.
 LATENCY_SECONDS = 1e-4
@@ -81,11 +81,11 @@ LATENCY_SECONDS = 1e-4
 FORWARD_SHARE = 1 / 3
 # `bucket_cap_mb` of torch.nn.parallel.DistributedDataParallel.
 BUCKET_BYTES = 25 * 2**20
-# What all-reduces get of a network's rate on clouds, where nobody measured it: assumed, for want of
-# a published row; 0.54 at the bound of 90 %. Emulated nodes reached 0.9 (tests/host/test_nodes.py).
+# The share of a cloud network's rate that all-reduces reach, as mean and log sigma: an assumption, since
+# nothing is published; 0.54 at the 90 % bound. Emulated nodes reached 0.9 (tests/host/test_nodes.py).
 _USUAL_REACH, _REACH_SIGMA = 0.75, 0.25
-# How far a measured reach tells another: log standard deviations of one measurement, of each
-# doubling of the rate, and of another library.
+# Log standard deviations of carrying a measured reach over: of one measurement, of each doubling of the
+# network's rate, and of another communication library.
 _ROW_SIGMA, _PER_DOUBLED_RATE_SIGMA, _OTHER_BACKEND_SIGMA = 0.05, 0.1, 0.15
 _BACKEND = "nccl"
 
@@ -93,13 +93,13 @@ _BACKEND = "nccl"
 def all_reduce_seconds(
     gradient_bytes: float, ranks: int, gbit_per_second: float, reach: float = PAYLOAD_SHARE
 ) -> float:
-    """Seconds of an all-reduce of such gradients; `reach` is their share of the network's rate."""
+    """Seconds of an all-reduce of so many bytes; `reach` is the share of the network's rate that it gets."""
     bits = 8.0 * 2.0 * (ranks - 1) / ranks * gradient_bytes
     return bits / (reach * gbit_per_second * 1e9) + 2.0 * (ranks - 1) * LATENCY_SECONDS
 
 
 class NodeEfficiency(Struct, frozen=True):
-    """The share of its own rate that a node keeps beside the others, 0 to 1; bounds as log half widths."""
+    """The share of its rate alone that a node keeps among several, 0 to 1; bounds as log half widths."""
 
     median: float
     lower_width: float
@@ -107,7 +107,7 @@ class NodeEfficiency(Struct, frozen=True):
 
 
 class NodeLaw(Struct, frozen=True):
-    """The law above with what was measured between nodes, none at first."""
+    """The formulas above for several nodes, with `rows` of measurements between nodes, if any."""
 
     rows: tuple[ScalingObservation, ...] = ()
 
@@ -139,8 +139,8 @@ class NodeLaw(Struct, frozen=True):
         )
 
     def reach(self, gbit_per_second: float) -> tuple[float, float]:
-        """Mean and standard deviation of the logarithm of the part of such a network's rate that
-        all-reduces get; never more than TCP leaves of it, whatever was measured."""
+        """Mean and standard deviation of the log share of the network's rate that all-reduces get; the
+        mean is at most the log of `PAYLOAD_SHARE`."""
         weight = _REACH_SIGMA**-2
         total = weight * math.log(_USUAL_REACH)
         for row in self.rows:
@@ -148,14 +148,14 @@ class NodeLaw(Struct, frozen=True):
             doublings = abs(math.log2(gbit_per_second / row.gbit_per_second))
             other = _OTHER_BACKEND_SIGMA if row.backend != _BACKEND else 0.0
             sigma = math.hypot(_ROW_SIGMA, _PER_DOUBLED_RATE_SIGMA * doublings, other)
-            # The part of its network's rate that the measured all-reduce got.
+            # The share of its network's rate that the measured all-reduce got.
             at_whole = all_reduce_seconds(row.gradient_bytes, row.ranks, row.gbit_per_second, 1.0)
             weight += sigma**-2
             total += math.log(at_whole / row.all_reduce_seconds) / sigma**2
         return min(total / weight, math.log(PAYLOAD_SHARE)), weight**-0.5
 
     def _slower(self, z: float) -> float:
-        """The largest ratio of a measured step over its lower bound; 1 where none was slower."""
+        """The largest ratio of a measured step's seconds to those of the lower bound; at least 1."""
         times = [1.0]
         for row in self.rows:
             assert row.gbit_per_second is not None
@@ -167,16 +167,16 @@ class NodeLaw(Struct, frozen=True):
 
 
 def node_law(rows: Sequence[ScalingObservation]) -> NodeLaw:
-    """The law that knows the rows that were measured between nodes, on a network of known rate."""
+    """The law given those of `rows` that were measured between nodes, on a network of known rate."""
     return NodeLaw(tuple(row for row in rows if row.nodes > 1 and row.gbit_per_second is not None))
 
 
 class Scaling(Struct, frozen=True):
-    """Scaling of n GPUs: `efficiency` is the share of its own rate that each keeps, 0 to 1.
+    """Scaling of n GPUs: `efficiency` is the share of its rate alone that each keeps, 0 to 1.
 
-    `widths` are half widths of its logarithm; `largest` is the most GPUs that were measured, and `pace` the
-    GB/s of gradients up to which it was; infinite where none are exchanged. `seconds_per_gb`: what a GB that
-    a GPU sends adds to its step, on top of `efficiency` (`with_pace`)."""
+    `widths` are half widths of the log efficiency. `largest` is the largest number of GPUs measured, and
+    `pace` the highest rate of gradients measured, in GB/s; infinite if none are exchanged. `seconds_per_gb`
+    are added to a step for each GB that a GPU sends, on top of `efficiency` (`with_pace`)."""
 
     gpus: int
     efficiency: float
@@ -198,7 +198,7 @@ class Scaling(Struct, frozen=True):
         law: NodeLaw,
         confidence: float,
     ) -> Scaling:
-        """The scaling on each of several nodes, whose GPUs alone take `step_seconds` a step."""
+        """The scaling on each of several nodes; one node alone takes `step_seconds` per step."""
         kept = law.efficiency(step_seconds, gradient_bytes, nodes * self.gpus, gbit_per_second, confidence)
         lower = math.hypot(self.widths.lower, kept.lower_width)
         upper = math.hypot(self.widths.upper, kept.upper_width)
@@ -211,15 +211,15 @@ class Scaling(Struct, frozen=True):
         )
 
     def with_pace(self, gradient_gb_per_second: float) -> Scaling:
-        """At so many GB of gradients a second of one GPU alone.
+        """The scaling if one GPU alone produces `gradient_gb_per_second`.
 
-        Beyond the measured pace the time that is lost of a step does not shrink with the step: it exchanges
-        as many bytes. Nobody has to use more GPUs than help."""
+        Beyond the measured pace the time lost in a step is constant, since as many bytes are exchanged. The
+        efficiency is at least 1/n: nobody has to use more GPUs than help."""
         if self.gpus == 1:
             return self
         within = min(gradient_gb_per_second, self.pace)
         lost = (1 + exchange_share(self.gpus, self.seconds_per_gb, within)) / self.efficiency - 1
-        # No GPU does more beside others than alone.
+        # No GPU is faster among others than alone.
         lost = max(0.0, lost) * max(1.0, gradient_gb_per_second / self.pace)
         efficiency = max(1 / (1 + lost), 1 / self.gpus)
         lower, upper, calibrated = self.widths
@@ -228,8 +228,8 @@ class Scaling(Struct, frozen=True):
         return replace(self, efficiency=efficiency, widths=widths, beyond_pace=beyond)
 
     def given(self, rows: Sequence[ScalingObservation], gpu: Gpu, confidence: float) -> Scaling:
-        """The scaling, before any pace, with what was measured of such GPUs of one node: a Gaussian over
-        the logarithm of the efficiency, which the bounds describe before."""
+        """The scaling (before `with_pace`) conditioned on measured `rows` of such GPUs on one node: a
+        Gaussian update of the log efficiency, whose prior follows from the bounds."""
         z = max(gaussian_multiplier(confidence), _LEAST_Z)
         weight = (max(self.widths.lower, STEP_SIGMA * z) / z) ** -2
         total, pace = weight * math.log(self.efficiency), self.pace
@@ -248,7 +248,7 @@ class Scaling(Struct, frozen=True):
 
     @property
     def speed_up(self) -> float:
-        """Times one GPU, on one of the nodes."""
+        """The rate of one node over that of one GPU alone."""
         return self.gpus * self.efficiency * self.node_efficiency
 
     def notes(self) -> Iterator[Message]:
@@ -271,15 +271,15 @@ ALONE = Scaling(1, 1.0, HalfWidths(0.0, 0.0, True), 1)
 
 
 def exchange_share(gpus: int, seconds_per_gb: float, pace: float) -> float:
-    """What a ring all-reduce adds to a step on one GPU, as a share of it."""
+    """The time that a ring all-reduce adds to a step, as a share of the step on one GPU."""
     return 2 * (gpus - 1) / gpus * seconds_per_gb * pace
 
 
 class ScalingModel(Struct, frozen=True, kw_only=True):
-    """Exponents, seconds a GB sent, and held-out residuals by kind ('training/pcie').
+    """Exponents, seconds per GB sent, and held-out residuals, by kind ('training/pcie').
 
-    `residuals` are sorted lists by kind and pool ('training/pcie/4'), `largest` the most GPUs of a row of a
-    kind, `gradient_gb_per_second` the pace up to which a kind was measured."""
+    `residuals` are sorted lists by kind and pool ('training/pcie/4'), `largest` the most GPUs measured of a
+    kind, and `gradient_gb_per_second` the highest pace measured of a kind."""
 
     exponents: Mapping[str, float]
     seconds_per_gb: Mapping[str, float]
@@ -288,7 +288,7 @@ class ScalingModel(Struct, frozen=True, kw_only=True):
     gradient_gb_per_second: Mapping[str, float]
 
     def of(self, task: Task, gpu: Gpu | None, gpus: int, confidence: float) -> Scaling:
-        """The scaling of `gpus` equal GPUs before any exchange (`with_pace`); 1 for one or none."""
+        """The scaling of `gpus` equal GPUs before any exchange (`with_pace`); `ALONE` for one or none."""
         if gpus <= 1 or gpu is None or task is Task.PREPROCESSING:
             return ALONE
         kind = kind_of(task, gpu.name)
@@ -299,8 +299,8 @@ class ScalingModel(Struct, frozen=True, kw_only=True):
         return Scaling(gpus, math.exp(log), widths, self.largest[kind], pace, per_gb)
 
     def widths(self, kind: str, gpus: int, confidence: float) -> HalfWidths:
-        """Half widths in log efficiency: the widest of this count's pool and the smaller ones';
-        beyond the largest count that was measured they grow with each doubling."""
+        """Half widths of the log efficiency: the widest of this count's pool and of pools of smaller counts.
+        Beyond the largest measured count they grow in proportion to its log."""
         pools = [pool_name(kind, bound) for bound in (*_POOLS, math.inf)]
         wanted = pools.index(pool_name(kind, gpus))
         result = [half_widths(self.residuals, (pool, kind), confidence) for pool in pools[: wanted + 1]]
@@ -322,14 +322,14 @@ def kind_of(task: Task, gpu_name: str) -> str:
 
 
 def pool_name(kind: str, gpus: float) -> str:
-    """'training/pcie/4' for three or four GPUs."""
+    """The name of a pool of residuals, such as 'training/pcie/4' for three or four GPUs."""
     bound = next((most for most in _POOLS if gpus <= most), "more")
     return f"{kind}/{bound}"
 
 
 @cache
 def bundled_scaling() -> ScalingModel:
-    """The scaling that ships; `DataError` where its file is not what was shipped."""
+    """The scaling that ships; `DataError` if its file is missing or damaged."""
     return convert(json.loads(read_bundled(BUNDLED)), ScalingModel)
 
 
@@ -340,7 +340,7 @@ class ScaledRows(Struct, frozen=True):
     row: Integers
 
     def columns(self) -> Floats:
-        """Speed-up on one node, half widths of its log down and up, and if calibrated, (4, n)."""
+        """Speed-up on one node, lower and upper half widths of its log, and whether calibrated, (4, n)."""
         each = [(scaling.speed_up, *scaling.widths) for scaling in self.scalings]
         return np.array(each, dtype=float).T[:, self.row]
 
@@ -365,7 +365,7 @@ def scaled_rows(
     keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
     distinct, of_rows = np.unique(keys, axis=0, return_inverse=True)
     model, within = bundled_scaling(), [row for row in measured if row.nodes == 1 < row.ranks]
-    # Loads differ mostly in their batch, of which scaling knows nothing.
+    # Loads differ mostly in their batch size, which scaling does not depend on.
     existing: dict[tuple[Task, int, int], Scaling] = {}
     scalings = []
     for load, gpu, count in distinct.tolist():

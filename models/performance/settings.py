@@ -1,7 +1,7 @@
 """The gain of another stack, memory format or precision on a GPU, where measured rows show it.
 
-A gain is a difference of two steps of one posterior: what both have in common (the network's own effect, the
-card's clock, who measured) is not in doubt."""
+A gain is a difference of two steps under one posterior: effects that both share (the network's, the card's
+clock, the source's) cancel."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from advisor.models.performance.step_parameters import AMPERE
 from advisor.models.performance.step_times import ROW_SIGMA, StepTimes, cell_of, chip
 
 COMPILE, CHANNELS_LAST, SIXTEEN_BITS, TF32 = "compile", "channels_last", "16 bits", "tf32"
-# Triton, which torch.compile writes for, and units of 16 bits begin with Volta; TF32 with Ampere.
+# Triton (for torch.compile) and 16-bit tensor cores need Volta or later; TF32 needs Ampere or later.
 _VOLTA = 7.0
-# Chips on which PyTorch's rows have networks with and without a change, by task and by the bits
-# of the arithmetic before it; a test holds this to the rows. What no row has is not told.
+# Chips on which PyTorch rows exist with and without a change, by task and by the bits of the
+# arithmetic before it; a test compares this with the rows. Other gains are not reported.
 MEASURED_ON: Mapping[tuple[str, Task, int], frozenset[str]] = {
     (COMPILE, Task.INFERENCE, 32): frozenset({"A100", "H100", "L4", "T4", "V100"}),
     (COMPILE, Task.INFERENCE, 16): frozenset({"A100", "RTX 3090", "RTX 4090", "T4", "V100"}),
@@ -33,16 +33,16 @@ MEASURED_ON: Mapping[tuple[str, Task, int], frozenset[str]] = {
     ),
     (SIXTEEN_BITS, Task.TRAINING, 32): frozenset({"A100", "RTX 2080 Ti", "TITAN RTX", "TITAN V"}),
 }
-# Log standard deviations of a gain beside what the posterior says, where rows have the network
-# and the card with the change, and elsewhere: a change does not bring all of them the same. With
-# these the bounds hold about as often as they say (`python -m benchmarks.truth --gains`).
+# Log standard deviations that are added to the posterior's: where rows have both network and card with
+# the change, and elsewhere, since gains differ between networks and cards. With them the bounds hold
+# about as often as they should (`python -m benchmarks.truth --gains`).
 _DOUBT: Mapping[str, tuple[float, float]] = {
     COMPILE: (0.03, 0.2),
     CHANNELS_LAST: (0.03, 0.05),
     SIXTEEN_BITS: (0.1, 0.2),
     TF32: (0.2, 0.2),
 }
-# Effects of a network that only rows with the change have taught.
+# Effects of a network that can only be learned from rows with the change.
 _TAUGHT_BY: Mapping[str, tuple[str, ...]] = {
     COMPILE: ("stack/compile",),
     CHANNELS_LAST: ("format/channels_last",),
@@ -68,12 +68,12 @@ def usual_settings(
     memory_format: bool,
     needed_mib: Callable[[Workload], float],
 ) -> list[Workload]:
-    """The workload on each GPU as people run it there, where its `precision` and `memory_format` are open.
+    """The workload on each GPU as people run it there; `precision` and `memory_format` say which are open.
 
-    Autocast takes what tensor cores compute, bf16 from Ampere on and fp16 before; what overflows in fp16
-    stays in fp32, and so does what fits the GPU in fp32 alone, since autocast holds weights in both. The
-    layout is the one that makes the step shorter in 16 bits, of which alone rows tell. `needed_mib` is the
-    memory that the smallest batch needs."""
+    The precision is autocast where tensor cores support it: bf16 from Ampere on, fp16 before. It is fp32 for
+    networks that overflow in fp16, and for those that fit the GPU in fp32 only, since autocast keeps weights
+    in both formats. The layout is the faster one in 16 bits, and unchanged in fp32, where no rows compare
+    layouts. `needed_mib` returns the memory that the smallest batch needs."""
     if workload.task not in facts.kernels:
         return [workload] * len(gpus)
 
@@ -103,7 +103,7 @@ def _autocast(gpu: Gpu, facts: NetworkFacts) -> Precision:
 
 
 class Setting(Struct, frozen=True):
-    """A way to run PyTorch: `option` asks for it, `kind` is what changes."""
+    """A way to run PyTorch; `option` is its command-line option, `kind` what it changes."""
 
     name: str
     kind: str
@@ -127,14 +127,14 @@ _SETTINGS = (
 
 
 class Gain(Struct, frozen=True):
-    """The factor by which steps are faster; `measured` where rows have network and card with it."""
+    """The factor by which steps are faster; `measured` if rows have both network and card with the change."""
 
     factor: Span
     measured: bool
 
 
 class SettingGain(Struct, frozen=True):
-    """A workload under another setting, and what that brings a GPU."""
+    """A workload under another setting, and its gain on a GPU."""
 
     setting: Setting
     workload: Workload
@@ -144,7 +144,7 @@ class SettingGain(Struct, frozen=True):
 def setting_gains(
     times: StepTimes, workload: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float
 ) -> list[SettingGain]:
-    """Each setting that the workload does not have, could have, and that rows tell of."""
+    """The gain of each other setting that the workload could have and that measured rows cover."""
     others = [
         (setting, replace(workload, **{setting.field: setting.value}))
         for setting in _SETTINGS
@@ -168,8 +168,8 @@ def gains_of(
     facts: NetworkFacts,
     confidence: float,
 ) -> list[Gain | None]:
-    """By how much each changed workload, of the same batch size, is faster than the first on a
-    GPU, with one-sided bounds; None where no rows tell it."""
+    """The gain of each `changed` workload over `workload`, of the same batch size, on a GPU, with one-sided
+    bounds; None if no rows cover it."""
     gains: list[Gain | None] = [None] * len(changed)
     if workload.task not in facts.kernels:
         return gains
@@ -211,7 +211,7 @@ def _is_measured(
         times.posterior.has_effect(facts.key, group) for group in _TAUGHT_BY[kind]
     )
     on_card = chip(gpu.name) in chips and bool(times.measured_in(gpu))
-    # What others gain in 32 bits, or on the one card with most rows, was told worse than by the median.
+    # In 32 bits, or on another card, the median gain predicted other networks' gains better than the model.
     if kind == COMPILE and not of_network and not (on_card and _bits(workload) == 16):
         return None
     return of_network and on_card
