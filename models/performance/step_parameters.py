@@ -1,7 +1,7 @@
-"""The parameters of a GPU step's time: which of them a class of operations has, and their priors.
+"""The parameters of a GPU step's time: which of them each class of operations has, and their priors.
 
-Logs of efficiencies are sums of named parameters, so that what is known of a class, an architecture, a GPU or
-a stack adds up, and the whole is one vector with one Gaussian prior."""
+Logs of efficiencies are sums of named parameters: of the class, the architecture, the GPU and the stack. All
+parameters form one vector with one Gaussian prior."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PRODUCTS = (
 )
 # How a compiler lays out convolutions by itself.
 _LAYOUTS = {"compile": "channels_last"}
-# What counts arithmetic beside memory: interpolating keeps few of its threads busy.
+# Operations with a time for arithmetic; interpolation is one, since it keeps few threads busy.
 _COMPUTING = (*PRODUCTS, KIND["upsample"])
 # Shares of the peak that classes of products reach before anything is measured.
 _EFFICIENCY = {
@@ -53,17 +53,17 @@ _LARGER = 3
 _WIDE, _USUAL, _SMALL = 0.3, 0.2, 0.1
 # Cards of one architecture lie further apart than architectures do.
 _OF_AN_ARCHITECTURE, _OF_A_CARD = 0.12, 0.15
-# As far as sources of one cell lie apart; half of it may be what its networks do (`network_effects`).
+# The spread between sources of one cell; half of it may be due to networks (`network_effects`).
 _OF_A_SOURCE = 0.07
 _OF_A_HOST = 0.4
 _OF_AN_UNNAMED_SOURCE = 0.15
 # The first architecture whose units compute bf16 and TF32.
 AMPERE = 8.0
-# Scripts lose more to what stands around a step than benchmarks do, and differ more in it: by bits,
-# since what surrounds a step of 16 bits is no shorter.
+# Scripts lose more time around a step than benchmarks do, and differ more in it. Priors are by bits,
+# since the time around a step is no shorter in 16 bits.
 _OF_SCRIPTS = {"16": Prior(0.3, 0.3), "32": Prior(0.15, 0.3)}
 _OF_A_SCRIPT, _OF_AN_UNNAMED_SCRIPT = {"16": 0.25, "32": 0.15}, {"16": 0.35, "32": 0.2}
-# How fast the host of whoever asks launches kernels.
+# The parameter for how fast the user's host launches kernels.
 HOST = f"host/{UNNAMED}"
 
 
@@ -71,10 +71,10 @@ class Conditions(NamedTuple):
     """The conditions of a step, apart from the network and the batch.
 
     `precision` is fp32, amp, bf16 or fp16; `tf32` is "convolutions" (PyTorch's default), "on" or "off";
-    `stack` eager, torchscript, compile, ngc or another library's name; `era` the age of its software;
-    `source` and `host` who measured where, empty in a question and in a user's rows. `unfused_attention`: the
-    stack has no fused kernel for it. `script`: a training script ran the step with all that it has around it,
-    on `ranks` GPUs of one host, no benchmark."""
+    `stack` eager, torchscript, compile, ngc or another library's name; `era` the age of its software.
+    `source` and `host` say who measured where; they are empty in a question and in a user's rows.
+    `unfused_attention`: the stack has no fused attention kernel. `script`: a training script ran the step on
+    `ranks` GPUs of one host, including its work around the step; otherwise a benchmark did."""
 
     gpu: Gpu
     task: str
@@ -93,9 +93,9 @@ class Conditions(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step to be timed: rows of the network table (a structured array), weights, batch.
+    """One step to be predicted: `operations` are rows of the network table (a structured array).
 
-    `conditions` are those of its kind of device: `Conditions`, or a CPU's `CpuConditions`."""
+    `conditions` are `Conditions` on a GPU and `CpuConditions` on a CPU."""
 
     operations: Any
     parameters: float
@@ -109,12 +109,12 @@ _Row = tuple[float, list[int], list[float], list[int], list[float], list[int]]
 
 
 class ParameterPlaces:
-    """Places of the parameters that count under some conditions, by class of operation."""
+    """Indices of the parameters that apply under given conditions, by class of operation."""
 
     def __init__(self, how: Conditions, parameters: Parameters) -> None:
         self._how, self._parameters = how, parameters
         self._rows: dict[int, _Row] = {}
-        # With the kernels themselves, so that no others can take their identity.
+        # The kernels are kept too, so that their id cannot be reused.
         self._of: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self._marked: dict[str, tuple[list[int], list[float]]] = {}
         self.launch_at = self._places(_launch_names(how), _LAUNCH_SLOTS)
@@ -125,8 +125,8 @@ class ParameterPlaces:
         return [*places, *[0] * (slots - len(places))]
 
     def of(self, kernels: Any) -> tuple[Any, ...]:
-        """TFLOP/s of each row of kernels (`step_time`), whose classes are `codes` (g,) and of each row
-        `of_group` (k,); places and factors of each class."""
+        """Peak TFLOP/s of each row (k,) of `kernels` (of `step_time`), then parameter indices and factors of
+        each of its classes (g, slots)."""
         if (key := id(kernels)) not in self._of:
             rows = [self._row(code) for code in kernels.codes.tolist()]
             tflops, *columns = zip(*rows, strict=True)
@@ -187,12 +187,12 @@ class _Operation(Struct, frozen=True):
 
     @property
     def program(self) -> str:
-        """What 9x9 and larger filters take beyond 7x7 is their own."""
+        """The name of the kernel program; filters larger than 7x7 share that of 7x7, plus another term."""
         return f"{self.kind}{_LARGER - 1}" if self.is_larger else self.name
 
 
 class Unit(Struct, frozen=True):
-    """The arithmetic unit an operation runs on, `simt` or `tensor` cores, and its peak."""
+    """The arithmetic unit an operation runs on, `simt` or `tensor` cores, and its peak TFLOP/s."""
 
     name: str
     tflops: float
@@ -220,13 +220,13 @@ def unit_of(kind: str, how: Conditions) -> Unit:
     return Unit("tensor", gpu.fp16_tflops) if capability >= 7 and gpu.fp16_tflops else simt
 
 
-# Winograd's way of larger filters, which libraries take outside of tensor cores, multiplies a
-# quarter as often (Lavin and Gray 2016, tiles of 4x4).
+# Winograd's algorithm for larger filters, which libraries use outside of tensor cores, needs a
+# quarter of the multiplications (Lavin and Gray 2016, tiles of 4x4).
 _WINOGRAD = {"conv_3x3": 4.0, "conv_kxk": 4.0, "conv_grouped": 4.0}
 
 
 def most_tflops(kind: str, how: Conditions) -> float:
-    """The most TFLOP/s of such an operation, natively or as 16-bit numbers."""
+    """An upper bound of TFLOP/s for a kind of operation, computed natively or in 16 bits."""
     gpu, unit = how.gpu, unit_of(kind, how)
     if unit.name == "tensor":
         return unit.tflops
@@ -241,7 +241,7 @@ Term = tuple[str, Prior, float]
 _INLINE_ECC = re.compile(r"(T4|L4|L40|L20|L2|A10|A16|A2|A40|P4|P40|M40|M60|K80)(\b|[GMS]\b)")
 # Cards for desks raise their clocks above the sheet's where they are cool enough.
 _DESKTOP = re.compile(r"(GeForce|RTX [2-5]0\d\d|GTX|TITAN)")
-# How a mark falls with that ratio, from the three cards above.
+# How efficiency changes with `power_ratio`, by unit.
 _POWER_SLOPES = {"tensor": Prior(1.1, 0.2), "simt": Prior(1.1, 0.2), "depthwise": Prior(0.6, 0.2)}
 
 
@@ -268,7 +268,7 @@ def _compute_terms(operation: _Operation, unit: Unit, how: Conditions) -> list[T
 
 
 def _layout_terms(operation: _Operation, unit: Unit, era: str) -> list[Term]:
-    """What convolutions in channels_last gain or lose; PyTorch 1 had few kernels for grouped ones."""
+    """Terms for convolutions in channels_last; PyTorch 1 had few such kernels for grouped ones."""
     layout, is_depthwise = "compute/channels_last", operation.kind == "conv_depthwise"
     prior = Prior(0.0, 0.4 if is_depthwise else _USUAL)
     terms: list[Term] = [(f"{layout}/{operation.program}/{unit.name}", prior, 1.0)]
@@ -340,7 +340,7 @@ def _memory_terms(operation: _Operation, how: Conditions) -> list[Term]:
 
 def _launch_names(how: Conditions) -> list[tuple[str, Prior]]:
     names = [(f"gpu/{how.gpu.name}/launch", Prior(0.0, _SMALL))]
-    # Hosts launch at rates of their own, and a question names none: that doubt is its own.
+    # Hosts differ in launch rates; a question names no host, and gets a separate, unknown one.
     names.append((f"host/{how.host or UNNAMED}", Prior(0.0, _OF_A_HOST)))
     if how.stack != "eager":
         names.append((f"stack/{how.stack}/launch", Prior(-0.5, 0.5)))
@@ -356,7 +356,7 @@ def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
         (f"gpu/{how.gpu.name}/{how.precision}", Prior(0.0, 0.06)),
     ]
     if not how.source.startswith("kernels/"):
-        # Chips of an architecture take to 16 bits alike, in whole steps: single kernels tell nothing of it.
+        # Chips of one architecture gain alike from 16 bits in whole steps, but not in single kernels.
         names.append((f"architecture/{how.gpu.compute_capability}/{bits}", Prior(0.0, 0.06)))
     if how.script:
         names.append((f"script/{bits}", _OF_SCRIPTS[bits]))
@@ -381,11 +381,11 @@ _OF_COMPILED_16_BITS = Prior(-0.2, 0.2)
 
 
 def script_bits(precision: str) -> str:
-    """The bits by which scripts, ages and architectures differ: '32' or '16'."""
+    """The bits of a precision, '32' or '16', by which effects of scripts, eras and architectures differ."""
     return "32" if precision == "fp32" else "16"
 
 
 def fourth(values: Floats) -> Floats:
-    """Their fourth powers: NumPy's power takes twenty times as long, and a fit spends its time here."""
+    """The values to the fourth power: NumPy's power takes twenty times as long, which slows fits down."""
     squares: Floats = values * values
     return squares * squares

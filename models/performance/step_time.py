@@ -50,7 +50,7 @@ COPY_BYTES_PER_SECOND = 6e9
 # Compute capabilities from which tensor cores do 16-bit products, and of the P100.
 _TENSOR_CORES, _HALF_RATE = 7.0, 6.0
 _TERA, _GIGA, _MEBI = 1e12, 1e9, 2.0**20
-# A GPU whose sheet does not tell them: a multiprocessor has 128 lanes, caches hold 4 MiB.
+# For a GPU whose data sheet lacks them: lanes per multiprocessor, MiB of L2 cache, and clock.
 _USUAL_LANES, _USUAL_L2_MIB, _USUAL_GHZ = 128, 4.0, 1.6
 
 
@@ -66,11 +66,11 @@ _LAUNCH_SECONDS = (1e-5, 1e-5, 6e-6, 6e-6)
 
 
 class Steps(Struct, frozen=True):
-    """Many steps as one list of kernels: `step` (k,) says which of the `count` steps a row has.
+    """Many steps as one list of k kernels: `step` (k,) is the index of each kernel's step, below `count`.
 
-    `compute` and `memory` are seconds at the sheet's peaks. Rows of one class in one step share their
-    parameters: `group` (k,) says which of g groups a row is of. `*_at` hold places of parameters that are
-    summed, shape (g, slots) or (count, slots); `launches` (count, 4)."""
+    `compute` and `memory` are seconds at the data sheet's peaks. Kernels of one class in one step share
+    parameters: `group` (k,) is the index of a kernel's group, below g. `*_at` hold indices of parameters
+    that are summed, shape (g, slots) or (count, slots); `launches` is (count, 4)."""
 
     count: int
     step: Integers
@@ -107,7 +107,7 @@ class Steps(Struct, frozen=True):
 
 
 def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps:
-    """The steps as columns; parameters that they need are added to `parameters`."""
+    """The steps as columns; adds the parameters that they need to `parameters`."""
     lookups: dict[Conditions, ParameterPlaces] = {}
     parts = []
     for position, step in enumerate(steps):
@@ -158,7 +158,7 @@ class _Kernels(Struct, frozen=True):
 
 
 def _columns(step: Step, lookup: ParameterPlaces, position: int) -> tuple[Any, Any, Floats, float]:
-    """Columns of a step's rows, and of their groups; launches, and seconds beside them."""
+    """Columns of a step's kernels and of their groups, the numbers of launches, and seconds of copies."""
     how, batch, kernels = step.conditions, step.batch_size, _kernels(step)
     gpu = how.gpu
     moved = batch * kernels.sample_bytes + kernels.fixed_bytes
@@ -181,7 +181,7 @@ def _columns(step: Step, lookup: ParameterPlaces, position: int) -> tuple[Any, A
     return rows, group_rows, kernels.launches, copied / COPY_BYTES_PER_SECOND
 
 
-# A question asks for one network on many GPUs at many batches; a fit for thousands, twice.
+# A question needs one network on many GPUs at many batch sizes; a fit needs thousands, twice.
 _KERNELS: IdentityCache[_Kernels] = IdentityCache(10_000)
 
 
@@ -199,7 +199,7 @@ def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels
     width = np.maximum(table["width"], 1).astype(float)
     flops, count = table["flops"].astype(float), table["count"].astype(float)
     sample, fixed = (table[n].astype(float) for n in ("sample_elements", "fixed_elements"))
-    if how.stack != "compile":  # which has a thread for each element in place of each pixel
+    if how.stack != "compile":  # compiled code has a thread per element instead of one per pixel
         flops = np.where(kind == _UPSAMPLE, _UPSAMPLE_FLOPS * sample, flops)
     sample_width, fixed_width = _widths(table, how)
     if how.precision in ("fp32", "fp16"):
@@ -242,8 +242,8 @@ def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels
 
 
 def least_seconds(step: Step) -> float:
-    """Seconds that nothing goes below, whatever was fitted: products at the peaks of their units,
-    and weights that no cache holds over the bandwidth."""
+    """A lower bound of a step's seconds that needs no fit: the longer of its products at the peaks of
+    their units, and of reading the weights that exceed the cache at full bandwidth."""
     kernels, gpu = _kernels(step), step.conditions.gpu
     arithmetic = sum(
         flops / most_tflops(KINDS[kind], step.conditions)
@@ -256,13 +256,13 @@ def least_seconds(step: Step) -> float:
 
 
 def _halves(gpu: Gpu) -> bool:
-    """Whether 16-bit formats save anything: not on Pascal but for the P100, nor before."""
+    """Whether 16-bit formats save time: on the P100, and on GPUs from Volta on."""
     capability = gpu.capability or 0.0
     return capability >= _TENSOR_CORES or capability == _HALF_RATE
 
 
 def _widths(table: Any, how: Conditions) -> tuple[Any, Any]:
-    """Bytes an element of what samples and of what any batch moves."""
+    """Bytes per element of what each sample moves, and of what each batch moves."""
     precision = how.precision
     if not _halves(how.gpu):
         return 4.0, 4.0
@@ -273,7 +273,7 @@ def _widths(table: Any, how: Conditions) -> tuple[Any, Any]:
 
 
 def multiprocessors(gpu: Gpu) -> float:
-    """Multiprocessors of the data sheet, or as many as its fp32 rate needs."""
+    """The number of multiprocessors in the data sheet, or else as many as its fp32 rate implies."""
     ghz = (gpu.boost_mhz or 0) / 1e3 or _USUAL_GHZ
     return float(gpu.sms or max(1.0, gpu.fp32_tflops * 1e3 / (2 * ghz * _USUAL_LANES)))
 

@@ -1,7 +1,7 @@
-"""The accelerator stage: what a GPU alone reaches, from one posterior over step times.
+"""The accelerator stage: the rate of a GPU alone, from one posterior over step times.
 
-Published rows made it; what a user measured conditions it, be it an anchor, a sweep's GPU stage, a
-verification or a probe. `published`, `measured` and `modelled` only say what a rate stands on."""
+The posterior was fitted to published rows. A user's anchors, sweeps, verifications and probes condition it.
+`published`, `measured` and `modelled` only say what a rate is based on."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from advisor.models.performance.step_parameters import AMPERE, Conditions, Step,
 from advisor.models.performance.step_time import least_seconds, steps_of
 from advisor.models.withheld import withheld_tests
 
-# What steps of one cell scatter by about the best model of them.
+# Log standard deviation of steps of one cell around the best model of them.
 ROW_SIGMA = 0.04
-# Likeness is told on one card and batch, so that only the network differs.
+# Networks are compared on one card and batch size, so that only the network differs.
 REFERENCE_BATCH = 64.0
 REFERENCE = Gpu(
     name="A100-SXM4-40GB",
@@ -50,7 +50,7 @@ REFERENCE = Gpu(
     boost_mhz=1410,
     watts=400,
 )
-# Log seconds of a step that may be any network's, and how differently cards take to networks.
+# Log standard deviations for a network of unknown operations: of its step, and of each GPU's deviation.
 _ANY_NETWORK_SIGMA, _ANY_GPU_SIGMA = 2.0, 0.25
 # A card whose bandwidth differs more is another card of the same chip.
 _SAME_CARD = 0.02
@@ -58,16 +58,16 @@ _SAME_CARD = 0.02
 _ABOVE_THE_SHEET = 1.2
 # Seconds of a step of which nothing is known.
 _NO_TIME = 1e-9
-# Scripts are few: what is known of a cell tells them apart less than they differ.
+# Scripts have one group: they are few, and differ more than what is known about their cells explains.
 SCRIPT_REGIME = "script"
-# Whoever asks is one more source: what others alone know of network and GPU is held out with a source.
+# The user counts as a further source: this group has rows of sources that were held out as a whole.
 OTHERS = "others/known/known"
-# A step of which launching is a larger share takes as long as the host makes it.
+# A step counts as bound by kernel launches if their share is larger than this.
 _LAUNCHING = 0.3
-# More standard deviations than this, and an observation contradicts what else is known.
+# An observation that is off by more standard deviations contradicts the rest.
 _CONTRADICTS = 3.0
-# On so many networks a card is known as one that somebody published: what `--keep probes` of
-# benchmarks.truth scores.
+# A card that the user measured with so many networks counts as known, like a published one
+# (`--keep probes` of benchmarks.truth scores this).
 _ENOUGH_NETWORKS = 6
 
 
@@ -79,9 +79,9 @@ _DEVIATIONS: IdentityCache[tuple[float, float]] = IdentityCache(64)
 
 
 class GpuRate(Struct, frozen=True):
-    """The rate of one cell at one batch size. `room`: log of its GPU's peak rate over it; `bare_step`:
-    the rate without what a script has around a step, None where none was asked for; `withheld`: the test that
-    is most like it."""
+    """The rate of one cell at one batch size. `room` is the log of the GPU's peak rate over it. `bare_step`
+    is the rate without a script's time around a step, None if there is none. `withheld` is the test most
+    similar to the cell."""
 
     samples_per_second: float
     widths: HalfWidths
@@ -92,10 +92,10 @@ class GpuRate(Struct, frozen=True):
     withheld: Withheld | None = None
 
 
-# What all batches of a cell have in common: multipliers of its spread, origin, notes, and the test like it.
+# What all batch sizes of a cell share: multipliers of the spread, provenance, notes, and the similar test.
 _Standing = tuple[HalfWidths, Provenance, tuple[Message, ...], Withheld]
-# What was withheld in the test that is like a cell, by the group of residuals that it belongs to; where
-# its network is new, by task.
+# What was withheld in the test most similar to a cell, by the cell's group of residuals and, for a new
+# network, by task.
 _WITHHELD = {
     "cell": "your batch size",
     "known/known": "your network, not others of its class",
@@ -109,7 +109,7 @@ _CONSUMER = re.compile(r"(GeForce |GTX |RTX [2-5]0[5-9]0|Titan )", re.IGNORECASE
 
 
 class OwnCell(Struct, frozen=True):
-    """A user's own measurement, at any batch size: another stack or input is another cell."""
+    """A cell that the user measured, at any batch size; another stack or input makes another cell."""
 
     network: str
     task: str
@@ -120,7 +120,7 @@ class OwnCell(Struct, frozen=True):
 
 
 class StepTimes(Struct, frozen=True, kw_only=True):
-    """Posterior, likeness of networks, and how standardised residuals of held-out rows lie.
+    """The posterior over step times, the kinship of networks, and standardised held-out residuals.
 
     `quantiles` holds sorted residuals by group, as `known/known` for (network seen?) x (GPU seen in that
     precision?), by group and `regime`, and of all scripts. `networks` ("resnet50/training"), `gpus`
@@ -141,8 +141,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     remembered: IdentityCache[dict[tuple[object, ...], tuple[float, float, float]]] | None = None
 
     def remembering(self) -> StepTimes:
-        """These step times with a memory: a cell is estimated once, whatever is asked beside it later. Last
-        bits then depend on earlier questions, so a report, whose bytes count, has one for each workload."""
+        """These step times with a cache, so that each cell is estimated once. The last bits of results then
+        depend on earlier calls, so a report, which must be reproducible, uses one cache per workload."""
         return replace(self, remembered=IdentityCache(256))
 
     def estimates(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
@@ -203,7 +203,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return rates
 
     def _script_factor(self, workload: Workload) -> float:
-        """How much longer a typical script's step takes than a bare one."""
+        """The ratio of a typical script's step time to that of a bare step."""
         if not _is_script(workload):
             return 1.0
         name, posterior = f"script/{script_bits(workload.precision)}", self.posterior
@@ -213,7 +213,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         self, workload: Workload, gpu: Gpu, facts: NetworkFacts, regime: str, confidence: float
     ) -> _Standing:
         group = self.group(workload, gpu, facts)
-        # Of a network, or a card, that the user measured more is known.
+        # More is known about a network or a card that the user measured.
         if group == "known/known" and not any(
             entry.network == facts.key or chip(entry.gpu) == chip(gpu.name) for entry in self.own
         ):
@@ -228,7 +228,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return by, self.provenance(workload, gpu, facts), notes, self.withheld(workload, gpu, facts)
 
     def withheld(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Withheld:
-        """The test whose withheld truth is most like the cell, the worse one where a script is run."""
+        """The withheld test most similar to the cell; for a script, the worse of that and the scripts' test."""
         group, tests = self.group(workload, gpu, facts), withheld_tests()
         what = _WITHHELD.get(group) or _WITHHELD[f"{group}/{workload.task}"]
         if group == "known/new" and is_consumer_card(gpu.name):
@@ -248,7 +248,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             return self
         cells, centres = self._cells_of(observations, table)
         measured = [(observation.seconds, observation.sigma) for observation in observations]
-        # What any step takes beside its kernels.
+        # Seconds that any step takes outside its kernels.
         constant = math.exp(self.posterior.mean[self.posterior.names.index("constant")])
         measured += [layer.as_step(constant) for layer in layers]
         cells += [layer.cell() for layer in layers]
@@ -262,7 +262,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     def _cells_of(
         self, observations: Sequence[Observation], table: NetworkTable
     ) -> tuple[list[Cell], list[float]]:
-        """Their steps, and what networks like theirs deviate by."""
+        """The cells of the observations, and the mean deviation of networks like each one's."""
         cells, centres = [], []
         result: dict[tuple[str, Task], float] = {}
         for observation in observations:
@@ -274,7 +274,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return cells, centres
 
     def of_any_network(self, facts: NetworkFacts, gpus: Iterable[str]) -> StepTimes:
-        """The estimate for a network of unknown operations: about the ratio of GPUs."""
+        """The step times for a network of unknown operations, which then only predict ratios of GPUs."""
         names = ("network", *(f"gpu/{name}" for name in gpus))
         sigmas = np.array([_ANY_NETWORK_SIGMA, *[_ANY_GPU_SIGMA] * (len(names) - 1)])
         own = Gaussian(names, np.zeros(len(names)), np.diag(np.square(sigmas)))
@@ -283,11 +283,11 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return replace(self, posterior=replace(self.posterior, effects=effects))
 
     def residuals(self, observations: Sequence[Observation], table: NetworkTable) -> Floats:
-        """log(measured / predicted) seconds of each, as far as is known without them (n,)."""
+        """log(measured / predicted seconds) of each observation (n,), predicted without these observations."""
         return self._expected(observations, table)[0] if observations else np.zeros(0)
 
     def contradicting(self, observations: Sequence[Observation], table: NetworkTable) -> list[Observation]:
-        """Those that the others, or the model and other GPUs alone, make very unlikely."""
+        """The observations that are very unlikely given all the others, or given those on other GPUs."""
         if not observations:
             return []
         surprises = _surprises(observations, *self._expected(observations, table)).tolist()
@@ -384,9 +384,9 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return f"{chip(gpu.name)}/{arithmetic_of(precision)}" in self.gpus
 
     def _deviation(self, facts: NetworkFacts, task: Task) -> tuple[float, float]:
-        """The deviation of networks like this one; a known network teaches nothing more.
+        """Mean and variance of the deviation of networks like this one; 0 for a published network.
 
-        A user's trials were read beside that, so they already tell what they can of its doubt."""
+        The variance is 0 if the user measured the network, since that measurement has replaced it."""
         if f"{facts.key}/{task}" in self.networks:
             return 0.0, 0.0
 
@@ -399,7 +399,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
 
 
 def _surprises(observations: Sequence[Observation], off: Floats, expected: Floats) -> Floats:
-    """Standard deviations of each residual (n,) from others' prediction, all or other cards'."""
+    """How far each residual (n,) is from its prediction by the others, in standard deviations: the larger of
+    the distance given all others, and given those of other cards."""
     inverse = np.linalg.inv(expected)
     result = np.abs(inverse @ off) / np.sqrt(inverse.diagonal())
     for gpu in {observation.gpu.name: observation.gpu for observation in observations}.values():
@@ -432,12 +433,12 @@ def features_of(facts: Sequence[NetworkFacts], tasks: Sequence[Task], posterior:
 
 @lru_cache(maxsize=1024)
 def chip(gpu_name: str) -> str:
-    """'A100-SXM4-40GB' -> 'A100': what cards of one chip have in common."""
+    """The name of a GPU's chip, which several cards share: 'A100' for 'A100-SXM4-40GB'."""
     return gpu_name.removeprefix("NVIDIA ").removeprefix("Tesla ").split("-")[0].strip()
 
 
 def is_same_card(gpu: Gpu, other: Gpu) -> bool:
-    """Whether a step on one tells the other's: same chip and memory."""
+    """Whether two GPUs have the same chip and memory bandwidth, so that one's step is the other's."""
     ratio = gpu.memory_gb_per_second / other.memory_gb_per_second
     return chip(gpu.name).casefold() == chip(other.name).casefold() and (abs(ratio - 1) <= _SAME_CARD)
 
@@ -448,7 +449,7 @@ def is_consumer_card(name: str) -> bool:
 
 
 def arithmetic_of(precision: str) -> str:
-    """'fp32', 'fp16' or 'amp': mixed precision is one whichever its 16-bit format is."""
+    """'fp32', 'fp16' or 'amp'; mixed precision in bf16 counts as 'amp' too."""
     return str(Precision.AMP) if precision == Precision.BF16 else str(precision)
 
 
@@ -479,8 +480,8 @@ def fastest_seconds(measured: Observation, facts: NetworkFacts) -> float:
 
 
 def regime(script: bool, era: str, launching: float) -> str:
-    """What the error of a step depends on beside what is known of it: whether it is a script's, how old
-    its software is, and whether launching kernels is `launching` of it, a large share."""
+    """The regime of a step, by which its error is calibrated: a script's, or else by the age of its software
+    and by whether `launching`, the share of kernel launches, is large."""
     if script:
         return SCRIPT_REGIME
     return f"{'old' if era else 'today'}/{'launching' if launching > _LAUNCHING else 'computing'}"

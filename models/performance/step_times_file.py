@@ -1,10 +1,10 @@
-"""The files of fitted step times: numbers alone, opened without decoding what nobody asks for.
+"""The files of fitted step times: numbers only, of which just the needed ones are decoded.
 
 advisor.step-times/1: one NumPy record. `meta` is JSON (names of parameters, groups of effects, networks, what
 was measured, quantiles); the other fields are arrays: parameters with their correlations, effects of networks
-one after another (`effect_first`), and the measured steps that likeness is told from.
-advisor.cpu-step-times/1 is the same without likeness. Opening an archive of arrays instead took 12 ms more of
-each answer."""
+one after another (`effect_first`), and the measured steps for `kinship`.
+advisor.cpu-step-times/1 is the same without kinship. Opening an archive of arrays instead took 12 ms longer
+per answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINSHIP = ("centre", "spread", "features", "residuals", "noise")
 
 
 class StoredEffects(Mapping[str, Gaussian]):
-    """Effects by network, decoded when asked for."""
+    """Effects by network, decoded on access."""
 
     def __init__(self, networks: list[str], groups: list[str], arrays: Mapping[str, Any]) -> None:
         self._place = {name: position for position, name in enumerate(networks)}
@@ -58,13 +58,13 @@ class StoredEffects(Mapping[str, Gaussian]):
 
 @cache
 def bundled_step_times() -> StepTimes:
-    """The step times that ship, read once; `DataError` where they are not those that were shipped."""
+    """The step times that ship, read once; `DataError` if their file is missing or damaged."""
     return step_times_from(read_bundled_array(STEP_TIMES))
 
 
 @cache
 def bundled_cpu_step_times() -> CpuStepTimes:
-    """Those of CPUs that ship."""
+    """The CPU step times that ship, read once."""
     return cpu_step_times_from(read_bundled_array(CPU_STEP_TIMES))
 
 

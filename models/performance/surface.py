@@ -1,8 +1,8 @@
 """Beliefs about the rates of all cells of a sweep, after some of them were measured.
 
 Log rates are a Gaussian process: the physical form, linear around its likeliest parameters, plus a smooth
-misfit that physics does not explain. A measured cell also tells its neighbours' misfit. Trials are chosen
-that settle most of the doubt, the first ones too, and none that is not worth its cost; see
+misfit that physics does not explain, and that neighbouring cells share. The trials chosen, even the first
+ones, are those that reduce the uncertainty most; a trial that is not worth its cost is not run. See
 internals/search.md."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LENGTH = 0.7
 
 
 class Surface(Struct, frozen=True):
-    """All rows that are asked about or may be measured, and the form that describes them.
+    """All rows that a question is about or that may be measured, and the form that describes them.
 
     `places` (n, d) are the coordinates of the `trials` (n rows) for the misfit."""
 
@@ -68,14 +68,14 @@ class Belief(Struct, frozen=True):
 
     @classmethod
     def before(cls, surface: Surface) -> Belief:
-        """Nothing is measured yet."""
+        """The belief before anything is measured."""
         form, trials = surface.form, surface.trials
         units = np.zeros(len(form.names))
         return cls(form.log_rates(trials, units), form.slopes(trials, units), _MISFITS[1], surface.places)
 
     @classmethod
     def after(cls, surface: Surface, cells: Sequence[int], log_rates: Floats, noise: Floats) -> Belief:
-        """The surface after the measured rows; `noise` are variances of their log rates."""
+        """The belief given measured rows `cells`; `noise` are the variances of their `log_rates`."""
         if not cells:
             return cls.before(surface)
         form, trials = surface.form, surface.trials
@@ -148,13 +148,13 @@ def _places(trials: Trials) -> Floats:
 
 _DRAWS = 400
 _CONFIDENCE = 0.9
-# A choice that misses its target was paid for in vain.
+# The regret of a choice that misses its target: all of its price.
 _MISSED = 1.0
 
 
 class Question(Struct, frozen=True):
-    """Rows asked about. With a target: `usd_per_hour` (r,) of each, and `groups` (r,), one for
-    each network and task whose cheapest row is wanted."""
+    """The rows (r) that a question is about. With a target: `usd_per_hour` (r,) of each row, and `groups`
+    (r,), each of which is a network and task whose cheapest row is wanted."""
 
     rows: tuple[int, ...]
     target: float | None = None
@@ -169,8 +169,8 @@ class Question(Struct, frozen=True):
         return float(np.mean([_regret(*entry) for entry in self._drawn(belief)]))
 
     def weights(self, belief: Belief) -> Floats:
-        """The weight of each row's doubt (r,): equal without a target; with one, how contested it is that
-        the row reaches it, among rows cheap enough to be chosen."""
+        """The weight of each row's variance (r,): equal without a target; with one, p (1 - p) for the chance p
+        that the row reaches it, and 0 for rows too expensive to be chosen."""
         if self.target is None:
             return np.ones(len(self.rows))
         weights = np.zeros(len(self.rows))
@@ -208,7 +208,7 @@ def _draws(belief: Belief, rows: Sequence[int]) -> Floats:
 
 
 def _regret(reaches: np.typing.NDArray[np.bool_], prices: Floats) -> float:
-    """The expected cost of today's choice beyond the cheapest that truly reaches the target."""
+    """The expected extra cost of the current choice over the cheapest row that reaches the target, as a share."""
     chance = reaches.mean(axis=0)
     sure = np.flatnonzero(chance >= _CONFIDENCE)
     chosen = sure[np.argmin(prices[sure])] if len(sure) else int(np.argmax(chance))
@@ -220,9 +220,9 @@ def _regret(reaches: np.typing.NDArray[np.bool_], prices: Floats) -> float:
     return float(np.where(possible, over, 0.0).mean())
 
 
-# The aims: a surface this well known, a choice that costs this much too much.
+# Measuring stops at this expected error of the surface, or at this expected regret of the choice.
 ENOUGH_SURFACE, ENOUGH_REGRET = 0.03, 0.01
-# Of the doubt that is left, what the next trial must settle.
+# The share of the remaining variance that a further trial must remove.
 _WORTH_A_TRIAL = 0.002
 # A repeat is considered where a cell's own noise exceeds this share of the model's doubt.
 _NOISY = 0.5
@@ -230,7 +230,7 @@ _MOST_CANDIDATES = 1000
 
 
 class Choice(Struct, frozen=True):
-    """Rows to measure next, or why no further one; `doubt` is the question's, as a share."""
+    """Rows to measure next, or why there are none; `doubt` is that of the question, as a share."""
 
     rows: tuple[int, ...]
     doubt: float
@@ -282,7 +282,7 @@ def next_trials(
 
 
 def _candidates(question: Question, belief: Belief) -> tuple[list[int], Floats]:
-    """The rows that matter and their weights; of very many, an even thousand."""
+    """The rows of non-zero weight, and their weights; at most `_MOST_CANDIDATES`, evenly chosen."""
     weights = question.weights(belief)
     positions = np.flatnonzero(weights > 0)
     if len(positions) > _MOST_CANDIDATES:
@@ -293,7 +293,7 @@ def _candidates(question: Question, belief: Belief) -> tuple[list[int], Floats]:
 def _settles(
     belief: Belief, rows: list[int], weights: Floats, candidates: list[int], noise: Floats
 ) -> Floats:
-    """The share of the weighted variance that measuring each candidate would take away (c,)."""
+    """The share (c,) of the rows' weighted variance that measuring each candidate would remove."""
     covariance = belief.covariance(rows, candidates)
     variances = belief.variances(candidates) + noise
     total = float(weights @ belief.variances(rows))
