@@ -72,7 +72,7 @@ _SHEET_GIB = {"T4": 16, "T4G": 16, "A2": 16, "A16": 16, "A40": 48, "L40": 48, "L
 
 
 def card_gib(gpu: str, memory_gib: float) -> float:
-    """GiB that a driver shows of a GPU by its catalogue name and its sheet's or instance's GiB."""
+    """GiB that a driver reports for a GPU, given its catalogue name and its data sheet's or instance's GiB."""
     if gpu not in _GDDR_WITH_ECC:
         return memory_gib
     return min(memory_gib, _SHEET_GIB.get(gpu, 24) * 15 / 16)
@@ -122,12 +122,12 @@ def kv_bytes_per_token(model: LanguageModel, kv_precision: KvPrecision, tensor_p
 
 
 def state_bytes(model: LanguageModel, tensor_parallel: int) -> float:
-    """Bytes on each GPU that a sequence keeps however long it is: linear attention's and state space's."""
+    """Bytes per sequence and GPU that do not depend on its length: of linear attention and state spaces."""
     return model.mixed.state_bytes / tensor_parallel if model.mixed else 0.0
 
 
 def kept_share(model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int) -> float:
-    """The part of a token's keys and values that are kept for good, not for a window."""
+    """The share of a token's keys and values that are kept permanently, not only for a window."""
     full, windowed = _token_bytes(model, kv_precision, tensor_parallel)
     return full / (full + windowed) if full + windowed else 1.0
 
@@ -135,7 +135,7 @@ def kept_share(model: LanguageModel, kv_precision: KvPrecision, tensor_parallel:
 def _token_bytes(
     model: LanguageModel, kv_precision: KvPrecision, tensor_parallel: int
 ) -> tuple[float, float]:
-    """Bytes of one token on each GPU that are kept for good, and for a window."""
+    """Bytes of one token on each GPU: those kept permanently, and those kept for a window."""
     bytes_each = 1 if kv_precision == KvPrecision.FP8 else 2
     if mixed := model.mixed:
         parts = ((mixed.kept, 1 if model.latent else model.kv_heads), (mixed.windowed, mixed.window_heads))
@@ -151,7 +151,7 @@ def _token_bytes(
 
 
 def can_split(model: LanguageModel, tensor_parallel: int) -> bool:
-    """Whether engines split the model so: heads and KV heads in equal parts, or KV copies."""
+    """Whether engines can split the model so: heads and KV heads in equal parts, or KV heads copied."""
     if model.heads % tensor_parallel:
         return False
     kv_heads = model.kv_heads
@@ -192,7 +192,7 @@ class ServingMemory(NamedTuple):
 
     @property
     def longest_context(self) -> Bounds:
-        """Tokens of the longest single sequence, as memory and model allow."""
+        """Tokens of the longest single sequence that memory and model allow."""
         return Bounds(*(self._longest(room * _GIB) for room in self.kv_gib))
 
     def _longest(self, room: Floats) -> Floats:
@@ -262,7 +262,7 @@ def serving_memory(
 
 
 def starting_sequences(memory_gib: float | Floats) -> Floats:
-    """Sequences that vLLM takes in at once on cards of so many GiB, where nobody limits them."""
+    """The default number of sequences that vLLM admits at once on cards of so many GiB."""
     is_large = np.asarray(memory_gib) >= _LARGE_GPU_GIB
     return np.where(is_large, _STARTING_SEQUENCES, _SMALL_STARTING_SEQUENCES)
 

@@ -228,7 +228,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return by, self.provenance(workload, gpu, facts), notes, self.withheld(workload, gpu, facts)
 
     def withheld(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Withheld:
-        """The withheld test most similar to the cell; for a script, the worse of that and the scripts' test."""
+        """The withheld test most similar to the cell; for a script, that of scripts if it is worse."""
         group, tests = self.group(workload, gpu, facts), withheld_tests()
         what = _WITHHELD.get(group) or _WITHHELD[f"{group}/{workload.task}"]
         if group == "known/new" and is_consumer_card(gpu.name):
@@ -283,7 +283,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return replace(self, posterior=replace(self.posterior, effects=effects))
 
     def residuals(self, observations: Sequence[Observation], table: NetworkTable) -> Floats:
-        """log(measured / predicted seconds) of each observation (n,), predicted without these observations."""
+        """log(measured / predicted seconds) of each observation (n,), predicted without all of these."""
         return self._expected(observations, table)[0] if observations else np.zeros(0)
 
     def contradicting(self, observations: Sequence[Observation], table: NetworkTable) -> list[Observation]:
@@ -399,8 +399,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
 
 
 def _surprises(observations: Sequence[Observation], off: Floats, expected: Floats) -> Floats:
-    """How far each residual (n,) is from its prediction by the others, in standard deviations: the larger of
-    the distance given all others, and given those of other cards."""
+    """Standard deviations of each residual (n,) from its prediction by all others, or by other cards'."""
     inverse = np.linalg.inv(expected)
     result = np.abs(inverse @ off) / np.sqrt(inverse.diagonal())
     for gpu in {observation.gpu.name: observation.gpu for observation in observations}.values():

@@ -169,8 +169,8 @@ class Question(Struct, frozen=True):
         return float(np.mean([_regret(*entry) for entry in self._drawn(belief)]))
 
     def weights(self, belief: Belief) -> Floats:
-        """The weight of each row's variance (r,): equal without a target; with one, p (1 - p) for the chance p
-        that the row reaches it, and 0 for rows too expensive to be chosen."""
+        """The weight of each row's variance (r,): equal without a target; with one, p (1 - p), where p is the
+        chance that the row reaches it, and 0 for rows too expensive to be chosen."""
         if self.target is None:
             return np.ones(len(self.rows))
         weights = np.zeros(len(self.rows))
@@ -208,7 +208,7 @@ def _draws(belief: Belief, rows: Sequence[int]) -> Floats:
 
 
 def _regret(reaches: np.typing.NDArray[np.bool_], prices: Floats) -> float:
-    """The expected extra cost of the current choice over the cheapest row that reaches the target, as a share."""
+    """The expected extra cost, as a share, of today's choice over the cheapest row that is fast enough."""
     chance = reaches.mean(axis=0)
     sure = np.flatnonzero(chance >= _CONFIDENCE)
     chosen = sure[np.argmin(prices[sure])] if len(sure) else int(np.argmax(chance))

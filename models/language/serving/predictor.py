@@ -72,7 +72,7 @@ _WITHHELD = {
 
 
 def regime_of(model: LanguageModel, precision: str, in_flight: float) -> str:
-    """What is known less of than of dense models, with so many requests in flight; "" of those."""
+    """The regime of a mixture of experts with so many requests in flight; "" for dense models."""
     if not model.moe:
         return ""
     few = precision == LlmPrecision.FP8 and in_flight <= _FEW_IN_FLIGHT
@@ -91,7 +91,7 @@ class ServingPredictor(Gaussian, frozen=True):
     gpus: frozenset[str]
 
     def engine_version(self, engine: str) -> str:
-        """The version of an engine that answers; "" where no row of it is known."""
+        """The version of an engine for which rates are predicted; "" if no row of the engine is known."""
         return self.versions.get(engine, "")
 
     def known(self, deployments: Sequence[Deployment]) -> list[str]:
@@ -137,7 +137,7 @@ class ServingPredictor(Gaussian, frozen=True):
         return (*unmeasured, *(text for applies, text in unlike if applies))
 
     def has_shape(self, model: LanguageModel) -> bool:
-        """Whether rows or trials are of a model of these sizes."""
+        """Whether a measured row or a trial has a model of these sizes."""
         return shape_of(model) in self._shapes()
 
     def _shapes(self) -> set[str]:
@@ -217,7 +217,7 @@ class ServingPredictor(Gaussian, frozen=True):
         )
 
     def conditioned(self, observations: Sequence[ServingObservation]) -> ServingPredictor:
-        """The predictor once a user's own trials are known; each counts with its own sigmas."""
+        """The predictor conditioned on a user's trials, each with its standard errors."""
         values, sigmas = [], []
         for entry in observations:
             deployment = self.answering(entry.deployment)
@@ -235,7 +235,7 @@ class ServingPredictor(Gaussian, frozen=True):
         return self.knowing(values, np.array(sigmas))
 
     def knowing(self, values: Sequence[MeasuredValue], sigma: Floats) -> ServingPredictor:
-        """The predictor once values of a user's own are known, with standard errors of their logs (n,)."""
+        """The predictor conditioned on values that a user measured, with standard errors of their logs (n,)."""
         if not values:
             return self
         parameters = self.parameters()
@@ -340,7 +340,7 @@ class ServingPredictor(Gaussian, frozen=True):
 
 
 def _further_sigma(deployment: Deployment) -> float:
-    """What no row tells of it, in log seconds."""
+    """The log standard deviation that comes on top where no measured row is similar."""
     ranks, nodes = _RANKS_SIGMA * (deployment.ranks > 1), _NODES_SIGMA * (deployment.nodes > 1)
     return math.hypot(ranks, nodes, _DRAFT_SIGMA * (deployment.draft is not None))
 
@@ -357,7 +357,7 @@ class View(NamedTuple):
     def with_doubts(
         self, logs_of: Callable[[Logs], RequestLogs], sequences: Floats
     ) -> tuple[RequestLogs, RequestLogs]:
-        """Log seconds at the mean, and their standard deviations."""
+        """Log seconds at the mean parameters, and their standard deviations."""
         in_slots = np.array([entry.engine == LlmEngine.LLAMA_CPP for entry in self.deployments])
         of_slots = _SLOTS_SIGMA * in_slots * np.log(np.maximum(sequences, 1.0))
         further = np.array([_further_sigma(entry) for entry in self.deployments]) ** 2 + of_slots**2

@@ -73,10 +73,10 @@ def open_loop(
 ) -> Flow:
     """The flow of `rate` (n,) requests a second, found by cutting intervals.
 
-    `request_seconds` has the seconds of a request (n,) with so many in flight (.., n), itself included. Who
-    arrives sees the mean number in flight (Poisson arrivals see time averages). Before that it waits where
-    all `most_in_flight` (n,) places are taken, by Sakasegawa's approximation of M/M/c (1977), the longer the
-    more it comes in bursts."""
+    `request_seconds` returns the seconds of a request (n,) given the number in flight (.., n), including
+    itself. An arriving request sees the mean number in flight (Poisson arrivals see time averages). If all
+    `most_in_flight` (n,) places are taken it waits, by Sakasegawa's approximation of M/M/c (1977), and
+    longer if requests arrive in bursts."""
 
     def short(in_flight: Floats) -> Booleans:
         return np.asarray(in_flight / request_seconds(in_flight + 1) < rate)
@@ -108,7 +108,7 @@ def found_in_flight(request_seconds: Callable[[Floats], Floats], users: Floats, 
 
 
 def _cut(short: Callable[[Floats], Booleans], low: Floats, high: Floats) -> Floats:
-    """The least number between `low` and `high`, each (n,), that is not `short` (.., n), from above."""
+    """The smallest number between `low` and `high`, each (n,), that is not `short` (.., n), from above."""
     steps = np.arange(1, _PARTS)[:, None]
     for _ in range(_CUTS):
         part = (high - low) / _PARTS

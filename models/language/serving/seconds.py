@@ -78,22 +78,22 @@ class Requests(NamedTuple):
     starts_together: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Requests:
-        """Some of the rows, each as often as it is named."""
+        """The rows of the given numbers, repeated where a number is."""
         return Requests(self.work.take(rows), *(column[rows] for column in self[1:]))
 
     @property
     def usual_context(self) -> Floats:
-        """Tokens in the cache of a sequence, in the mean of its answer."""
+        """Tokens in the cache of a sequence, on average over its answer."""
         return self.input_tokens + self.output_tokens / 2
 
     @property
     def seen_tokens(self) -> Floats:
-        """Twice what a computed token of a prompt sees in the mean."""
+        """Twice the mean number of tokens that a computed token of a prompt attends to."""
         return 2 * self.input_tokens - self.computed_tokens
 
 
 class Parts(NamedTuple):
-    """Seconds of one step by what they go to, each (n,), before the factor of the whole."""
+    """The parts of one step's seconds, each (n,), before the factor `step` of the whole."""
 
     weights: Floats
     kv: Floats
@@ -103,7 +103,7 @@ class Parts(NamedTuple):
 
 
 def share(logs: Floats) -> Floats:
-    """The share of a peak that `logs` stand for, below `MOST_SHARE`."""
+    """The share of a peak that `logs` mean, limited to below `MOST_SHARE`."""
     return np.asarray((np.exp(-_SHARPNESS * logs) + MOST_SHARE**-_SHARPNESS) ** (-1 / _SHARPNESS))
 
 
@@ -131,7 +131,7 @@ def step_parts(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Pa
 
 
 def _drafting(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Floats:
-    """Seconds in which the drafted tokens of a step are made, one after the other."""
+    """Seconds to draft the tokens of a step, one after the other."""
     read = work.draft_bytes / work.tensor_parallel + sequences * context * work.draft_kv
     computed = 2 * sequences * work.draft_weights / (work.tensor_parallel * work.sixteen_peak)
     each = np.maximum(read / (work.memory * share(logs.weights)), computed / share(logs.decode))
@@ -139,7 +139,7 @@ def _drafting(work: Work, logs: Logs, sequences: Floats, context: Floats) -> Flo
 
 
 def step_seconds(parts: Parts, logs: Logs) -> Floats:
-    """The whole step (n,)."""
+    """Seconds of the whole step (n,)."""
     joined = smooth_maximum(parts.weights + parts.kv, parts.arithmetic)
     seconds = (joined + parts.all_reduce + parts.overhead) * np.exp(logs.step)
     # Whatever a model or a version was seen to do, its bytes take this long.
@@ -174,7 +174,7 @@ def _weight_bytes(work: Work, tokens: Floats) -> Floats:
 
 
 def _seen(model: ModelWork, context: Floats) -> Floats:
-    """Tokens that a layer attends to in the mean."""
+    """The mean number of tokens that a layer attends to."""
     window = np.minimum(context, model.window)
     return np.asarray(model.whole_layers * context + (1 - model.whole_layers) * window)
 
@@ -185,7 +185,7 @@ def _kept_bytes(work: Work, context: Floats) -> Floats:
 
 
 def _token_seconds(work: Work, logs: Floats) -> Floats:
-    """Arithmetic of one token without attention, seconds of one GPU."""
+    """Seconds of arithmetic for one token on one GPU, without attention."""
     model, reached = work.model, share(logs)
     quantised = model.fixed_weights - model.sixteen_weights + model.expert_weights
     peak_seconds = model.sixteen_weights / work.sixteen_peak + quantised / work.format_peak
@@ -206,7 +206,7 @@ def _all_reduces(work: Work, logs: Logs, tokens: Floats) -> Floats:
 
 
 def _all_reduce(work: Work, logs: Logs, gpus: Floats, tokens: Floats) -> Floats:
-    """One over so many GPUs (n,): a latency, and twice the activations less one part over the link."""
+    """Seconds of one all-reduce over so many GPUs (n,): latency, plus 2 (n - 1) / n activations by link."""
     doublings = np.log2(np.maximum(gpus, 1))
     over_nvlink = work.nvlink > 0
     rate = np.where(
@@ -371,7 +371,7 @@ def open_loop_seconds(requests: Requests, logs: Logs, sequences: Floats, arrival
 
 
 def static_batch_seconds(requests: Requests, logs: Logs, sequences: Floats) -> Floats:
-    """A batch that begins and ends together (n,): its prompts at once, then its steps."""
+    """Seconds of a batch that begins and ends together (n,): all prompts first, then the steps."""
     parts, read = step_parts(requests.work, logs, sequences, requests.usual_context), requests.input_tokens
     prompts = prompt_seconds(requests.work, logs, sequences * read, read)
     steps = (requests.output_tokens - 1) / requests.work.yielded
