@@ -72,7 +72,7 @@ _SHEET_GIB = {"T4": 16, "T4G": 16, "A2": 16, "A16": 16, "A40": 48, "L40": 48, "L
 
 
 def card_gib(gpu: str, memory_gib: float) -> float:
-    """GiB that a driver reports for a GPU, given its catalogue name and its data sheet's or instance's GiB."""
+    """GiB that a driver reports for a GPU, given its catalogue name and the GiB of its data sheet."""
     if gpu not in _GDDR_WITH_ECC:
         return memory_gib
     return min(memory_gib, _SHEET_GIB.get(gpu, 24) * 15 / 16)

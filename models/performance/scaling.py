@@ -198,7 +198,7 @@ class Scaling(Struct, frozen=True):
         law: NodeLaw,
         confidence: float,
     ) -> Scaling:
-        """The scaling on each of several nodes; one node alone takes `step_seconds` per step."""
+        """The scaling on each of several nodes, whose GPUs alone take `step_seconds` per step."""
         kept = law.efficiency(step_seconds, gradient_bytes, nodes * self.gpus, gbit_per_second, confidence)
         lower = math.hypot(self.widths.lower, kept.lower_width)
         upper = math.hypot(self.widths.upper, kept.upper_width)

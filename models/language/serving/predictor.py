@@ -235,7 +235,7 @@ class ServingPredictor(Gaussian, frozen=True):
         return self.knowing(values, np.array(sigmas))
 
     def knowing(self, values: Sequence[MeasuredValue], sigma: Floats) -> ServingPredictor:
-        """The predictor conditioned on values that a user measured, with standard errors of their logs (n,)."""
+        """The predictor conditioned on values that a user measured; their logs have standard errors (n,)."""
         if not values:
             return self
         parameters = self.parameters()
@@ -340,7 +340,7 @@ class ServingPredictor(Gaussian, frozen=True):
 
 
 def _further_sigma(deployment: Deployment) -> float:
-    """The log standard deviation that comes on top where no measured row is similar."""
+    """The log standard deviation for what no row has measured: several GPUs, nodes, drafting."""
     ranks, nodes = _RANKS_SIGMA * (deployment.ranks > 1), _NODES_SIGMA * (deployment.nodes > 1)
     return math.hypot(ranks, nodes, _DRAFT_SIGMA * (deployment.draft is not None))
 
