@@ -104,7 +104,7 @@ class Gaussian(Struct, frozen=True):
         return joined([self, believed(parameters.names[known:], parameters.priors[known:])])
 
     def kept(self, chosen: Callable[[str], bool]) -> Gaussian:
-        """The parameters whose names are chosen, the others integrated out."""
+        """The Gaussian of the named parameters, with the others integrated out."""
         rows = [row for row, name in enumerate(self.names) if chosen(name)]
         return Gaussian(
             tuple(self.names[row] for row in rows), self.mean[rows], self.covariance[np.ix_(rows, rows)]
@@ -164,13 +164,13 @@ class Gaussian(Struct, frozen=True):
 
 
 def believed(names: Sequence[str], priors: Sequence[Prior]) -> Gaussian:
-    """Parameters of which nothing is known but their priors."""
+    """The Gaussian of independent parameters with these priors."""
     sigmas = np.array([prior.sigma for prior in priors])
     return Gaussian(tuple(names), np.array([prior.mean for prior in priors]), np.diag(np.square(sigmas)))
 
 
 def joined(parts: Sequence[Gaussian]) -> Gaussian:
-    """Gaussians that tell nothing of each other as one."""
+    """One Gaussian made of independent ones."""
     size = sum(len(part.names) for part in parts)
     covariance, first = np.zeros((size, size)), 0
     for part in parts:
@@ -198,7 +198,7 @@ def _whitened(covariance: Floats, slopes: Floats, sigma: Floats) -> tuple[Floats
 
 
 def student_weights(standardised: Floats, most: float = math.inf) -> Floats:
-    """Weights of rows under a Student t, from residuals in their standard deviations (n,)."""
+    """Weights of rows under a Student t, given residuals in standard deviations (n,)."""
     return np.minimum((_DEGREES + 1) / (_DEGREES + standardised**2), most)
 
 
@@ -223,7 +223,7 @@ class Noise(Protocol):
 
 
 class Search(NamedTuple):
-    """A damped search that ends at gains below `close`; a vain step is damped `more` times."""
+    """A damped search that ends at gains below `close`; a step without gain is damped `more` times."""
 
     steps: int
     close: float
@@ -330,7 +330,7 @@ def multipliers(standardised: Sequence[float], confidence: float) -> HalfWidths:
 
 @lru_cache(maxsize=64)
 def gaussian_multiplier(confidence: float) -> float:
-    """The one-sided standard normal quantile, for doubts that no residuals describe.
+    """The one-sided standard normal quantile, for errors that no residuals describe.
 
     Newton's method on the error function: `statistics.NormalDist` says the same, and takes 4 ms to import
     while somebody waits."""

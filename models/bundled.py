@@ -66,7 +66,7 @@ def read_bundled(name: str) -> str:
 
 
 def read_bundled_array(name: str) -> Any:
-    """The array in a bundled .npy, checked and then mapped: what nobody asks for is not copied.
+    """The array in a bundled .npy, checked and then memory-mapped, so that unused parts are not copied.
 
     Raises as `read_bundled` does."""
     _checked_bytes(name)
@@ -109,7 +109,7 @@ class IdentityCache(Generic[Value]):
         self._entries: dict[Hashable, tuple[tuple[object, ...], Value]] = {}
 
     def get(self, objects: tuple[object, ...], key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of these very objects under `key`; made where it is not there yet."""
+        """The value for these objects (by identity) and `key`; made and stored if missing."""
         name = (*map(id, objects), key)
         entry = self._entries.get(name)
         if entry is None:

@@ -176,7 +176,7 @@ class ServingObservation(NamedTuple):
 def unmeasured_parts(
     gpu: str, model: str, task: Message, *, gpu_known: bool, model_known: bool
 ) -> Iterator[Message]:
-    """A message for the GPU and for the model, where rows are of neither."""
+    """One message each for a GPU and for a model of which there are no rows."""
     if not gpu_known:
         follows = Message("its rate follows from its data sheet")
         yield Message("{gpu} was not measured: {follows}", code=UNMEASURED_GPU, gpu=gpu, follows=follows)

@@ -70,7 +70,7 @@ class _Layer(NamedTuple):
 
 
 def mixed_layers(text: ConfigValues, model: LanguageModel) -> Mixed | None:
-    """The sums over layers of a model of whose layers `model` has the usual one; None where all are."""
+    """The sums over the layers of a model whose usual layer is in `model`; None if all are usual."""
     family = model.family
     if family == "nemotron-nas":
         return _of_blocks(text, model)
@@ -335,7 +335,7 @@ def _state(numbers: float, convolved: float, kernel: int) -> float:
 
 
 def _of_blocks(text: ConfigValues, model: LanguageModel) -> Mixed:
-    """Nemotron's searched networks: each block has its own heads and width, or none."""
+    """The layers of Nemotron's searched networks, whose blocks differ in heads and width, or lack them."""
     attention = kept = width = dense = 0.0
     for block in text.parts_of("block_configs"):
         of_attention, of_network = block.part("attention"), block.part("ffn")

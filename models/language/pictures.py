@@ -79,7 +79,7 @@ def pictures_named(name: str, tower: float) -> Pictures | None:
 
 
 def pictures_of_kind(kind: str, side: int | None, tower: float) -> Pictures:
-    """Those of a configuration of this `model_type`; of `side` pixels where it tells them."""
+    """The `Pictures` of configurations of a `model_type`; `side` is in pixels, if they state it."""
     found = next((line.pictures for line in _table() if line.kind == kind), UNKNOWN)
     return found._replace(weights=tower, side=side if side and found.each == 1 else found.side)
 

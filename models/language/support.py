@@ -51,7 +51,7 @@ def supported(
 ) -> Message | None:
     """Why the engine cannot serve weights and KV of these formats on the GPU; None where it can.
 
-    `model` is asked where a format is of some models alone."""
+    `model` decides where only some models have a format."""
     return (
         _of_gpu(engine, gpu)
         or _of_weights(precision, engine, gpu)
@@ -149,7 +149,7 @@ class Seconds(NamedTuple):
     upper: float
 
     def plus(self, other: Seconds) -> Seconds:
-        """One after the other; the bounds as if both went well, or badly."""
+        """The sum of two durations; bounds add up, as if both went well or both badly."""
         return Seconds(*(seconds + more for seconds, more in zip(self, other, strict=True)))
 
 

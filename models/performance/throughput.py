@@ -101,7 +101,7 @@ class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> Self:
-        """The estimator that once gave this pipeline."""
+        """A fitted estimator with this pipeline."""
         model = cls()
         model.pipeline_ = pipeline
         return model
@@ -153,7 +153,7 @@ class ThroughputModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return checked
 
     def _calibrate(self, X: pd.DataFrame, logs: Floats, weights: Floats, trials: Trials) -> None:
-        """Residuals of fits without the rows of a fold, no configuration being on both sides."""
+        """Held-out residuals of cross-validation, in which no configuration is in two folds."""
         own, others = np.flatnonzero(X["own"]), np.flatnonzero(~X["own"])
         self.residuals_ = np.empty(len(own))
         alone = clone(self).set_params(calibrate=False)
@@ -251,7 +251,7 @@ def trial_frame(
 
 
 def _in_order(made_on: Sequence[tuple[Measurement, ReferenceCpu]]) -> list[ReferenceCpu]:
-    """Each CPU once, in order of its first measurement, so that new CPUs change no others."""
+    """The distinct CPUs, ordered by first measurement, so that new CPUs do not renumber others."""
     first: dict[ReferenceCpu, str] = {}
     for row, cpu in made_on:
         first[cpu] = min(first.get(cpu, row.started_at), row.started_at)
@@ -259,7 +259,7 @@ def _in_order(made_on: Sequence[tuple[Measurement, ReferenceCpu]]) -> list[Refer
 
 
 def configuration(measurement: Measurement) -> str:
-    """What a trial ran on how many vCPUs; repeats, disks and memory sizes are near copies."""
+    """A trial's workload and vCPUs; trials that differ only in disk or memory share a configuration."""
     workload = measurement.trial.workload
     data = workload.dataset
     facts = (workload.network, workload.input, workload.task, workload.batch_size, data.name, data.pixels)
@@ -316,7 +316,7 @@ def _core_trials(trials: Trials, pipeline: Pipeline, shares: Floats) -> tuple[Co
 
 
 def _by_group(residuals: Floats, groups: Integers) -> dict[str, list[float]]:
-    """Residuals by group, and of all but those that read a part from the page cache."""
+    """Residuals by group, and of all trials that do not read partly from the page cache."""
     rounded = np.round(residuals, 4)
     by_group = {name: rounded[groups == i].tolist() for i, name in enumerate(TRIAL_GROUPS)}
     return {**by_group, ALL_TRIALS: rounded[groups < len(STAGES)].tolist()}

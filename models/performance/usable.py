@@ -41,7 +41,7 @@ def sort_out(measurements: Iterable[Measurement], networks: Collection[str]) -> 
 
 
 def why_not(measurement: Measurement, networks: Collection[str]) -> str:
-    """Why this measurement is not fitted; empty when it is."""
+    """The reason why a measurement cannot be fitted; empty if it can."""
     if measurement.status is not Status.OK:
         return f"status {measurement.status}"
     if measurement.limited_by is LimitedBy.NONE:
@@ -75,7 +75,7 @@ def _outside_the_model(trial: Trial, networks: Collection[str]) -> str:
 
 
 def require_enough(measurements: Sequence[Measurement]) -> None:
-    """Refuse too few trials, and trials that all gave the same rate."""
+    """Raise `DataError` for too few trials, and for trials that all gave the same rate."""
     if len(measurements) < FEWEST_TRIALS:
         raise DataError(
             "{count} usable measurements are too few to fit on: at least {fewest_trials} are needed",

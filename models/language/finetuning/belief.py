@@ -174,7 +174,7 @@ def groups_of(run: Run) -> tuple[str, ...]:
 
 
 def size_of(model: LanguageModel) -> str:
-    """The key that copies of a model under other names share."""
+    """A key that is equal for models of equal sizes, whatever their names."""
     return f"{model.layers}x{model.hidden}x{model.ffn}x{model.experts}"
 
 
@@ -200,11 +200,11 @@ class Belief(Gaussian, frozen=True):
         return Estimates(mean, doubt, np.log(columns.work.least))
 
     def has_gpu(self, run: Run) -> bool:
-        """Whether rows of the run's GPU taught its effect."""
+        """Whether the effect of the run's GPU was learned from rows."""
         return f"gpu/{run.tuning.gpu.name}" in self.names
 
     def has_model(self, run: Run) -> bool:
-        """Whether rows of a model of the run's size taught its effect."""
+        """Whether the effect of models of the run's size was learned from rows."""
         return f"model/{size_of(run.tuning.model)}" in self.names
 
 

@@ -38,7 +38,7 @@ MODEL, GPU = "model", "gpu"
 
 
 class Settled(NamedTuple):
-    """A tuning with nothing open, and its memory."""
+    """A tuning with all choices made, and its memory."""
 
     tuning: FineTuning
     memory: TuningMemory
@@ -80,7 +80,7 @@ class FineTuningPredictor(Struct, frozen=True):
         return TuningRates(bounds, all(each.calibrated for each in widths))
 
     def withheld(self, tuning: FineTuning) -> Withheld:
-        """The test whose withheld truth is most like a tuning."""
+        """The withheld test that is most similar to a tuning."""
         known = self.belief.has_gpu(Run(tuning))
         return withheld_tests()["tuning", "the model size" if known else "the GPU"]
 
@@ -102,7 +102,7 @@ class FineTuningPredictor(Struct, frozen=True):
         return tuple(parts)
 
     def settled(self, tunings: Sequence[FineTuning]) -> list[Settled | None]:
-        """Each tuning with the fastest settings that fit in memory; None where none do."""
+        """Each tuning with its fastest settings that fit in memory; None if none fit."""
         options = [list(_fitting(tuning)) for tuning in tunings]
         flat = [option.tuning for each in options for option in each]
         if not flat:
@@ -153,7 +153,7 @@ def _fitting(tuning: FineTuning) -> Iterator[Settled]:
 
 
 def least_memory(tuning: FineTuning) -> TuningMemory:
-    """Memory of the smallest way to run it: what does not even fit so is refused with this."""
+    """Memory of the tuning under the settings that need least, for the error if that does not fit."""
     smallest = tuning._replace(
         micro_batch=tuning.micro_batch or 1,
         checkpointing=tuning.checkpointing or Checkpointing.FULL,

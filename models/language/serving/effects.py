@@ -190,7 +190,7 @@ class Design(NamedTuple):
 
 
 def shape_of(model: LanguageModel) -> str:
-    """The key that checkpoints of one size share in all their formats."""
+    """A key that is equal for checkpoints of one size in all formats."""
     return f"{model.layers}x{model.hidden}x{model.experts}"
 
 
@@ -256,7 +256,7 @@ def _peer(gpu: GpuFacts) -> str:
 
 
 def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
-    """The design of settings; parameters that they need are added to `parameters`."""
+    """The design of the settings; adds the parameters that they need to `parameters`."""
     existing: dict[tuple[object, ...], list[list[tuple[int, float]]]] = {}
     keys = []
     for setting in settings:
@@ -279,7 +279,7 @@ def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
 def _terms(
     groups: Mapping[str, str], deployment: Deployment, parameters: Parameters
 ) -> list[list[tuple[int, float]]]:
-    """For each log the places of its parameters, with their factors."""
+    """The indices of each log's parameters, with their factors."""
     result = []
     for log in Logs._fields:
         if log == "queue" and groups.get("waves") in _PROMPTS_FIRST:

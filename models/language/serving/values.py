@@ -82,7 +82,7 @@ class Measured(NamedTuple):
 
 
 def measured(rows: Sequence[MeasuredValue], parameters: Parameters) -> Measured:
-    """The rows as columns; parameters that they need are added to `parameters`."""
+    """The rows as columns; adds the parameters that they need to `parameters`."""
     quantities = np.array([row.quantity for row in rows])
     numbers = [
         (row.sequences, row.input_tokens, row.output_tokens, row.arrivals, row.starts_together)

@@ -114,7 +114,7 @@ class Work(NamedTuple):
     draft_kv: Floats
 
     def take(self, rows: NDArray[np.intp]) -> Work:
-        """Some of the rows, each as often as it is named."""
+        """The rows of the given numbers, repeated where a number is."""
         of_model: Any = self.model
         columns: Any = self[1:]
         model = ModelWork(*(column[rows] for column in of_model))
