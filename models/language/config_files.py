@@ -58,7 +58,7 @@ _TAKE = Message(
 
 
 def file_of(path: Path) -> Path:
-    """The file itself; of a folder its config.json, or what stands there in its place."""
+    """The file itself; for a folder, its config.json or the file that replaces it."""
     if not path.is_dir():
         return path
     files = (path / name for name in _NAMES if (path / name).is_file())
@@ -354,7 +354,7 @@ def _window(text: ConfigValues, layers: int) -> tuple[int | None, int]:
 
 
 def _check(whole: ConfigValues, model: LanguageModel) -> None:
-    """Sizes that contradict each other, or make no model of these years."""
+    """Raise an error for sizes that contradict each other or are implausible for current models."""
     if not model.latent and model.heads % model.kv_heads:
         reason = Message(
             "{kv_heads} KV heads do not share {heads} heads equally",

@@ -44,7 +44,7 @@ class ConfigValues:
         return self._values.get(key) is not None
 
     def says(self, *keys: str) -> bool:
-        """Whether one of the keys is written there."""
+        """Whether the configuration has one of the keys."""
         return any(self._given.get(key) is not None for key in keys)
 
     def with_class(self, kind: str) -> ConfigValues:

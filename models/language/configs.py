@@ -142,7 +142,7 @@ class LanguageModels:
         self._made: dict[str, LanguageModel] = {}
 
     def names(self) -> tuple[str, ...]:
-        """All models that can be answered for, sorted."""
+        """The names of all models that the predictors cover, sorted."""
         covered = (name for name, cells in self._cells.items() if not cells["uncovered"])
         return tuple(sorted(covered, key=str.casefold))
 
@@ -288,7 +288,7 @@ def _bare(name: str) -> str:
 
 
 def _loose(name: str) -> str:
-    """Small letters and digits, with the dots between digits: 2.5 is not 25."""
+    """The name's letters in lower case and digits, with dots between digits kept: 2.5 is not 25."""
     return re.sub(r"[-_ ]+", "", name.casefold())
 
 
@@ -298,7 +298,7 @@ def _words(name: str) -> list[str]:
 
 
 def _stem(name: str) -> str:
-    """The name without what checkpoints of one model differ in."""
+    """The name without the parts in which checkpoints of one model differ."""
     stem = _loose(name).removeprefix(_PREFIX)
     for suffix in _SUFFIXES:
         stem = stem.removesuffix(suffix)

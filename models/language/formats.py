@@ -121,7 +121,7 @@ def _kv_precision(quantization: ConfigValues) -> KvPrecision | None:
 
 
 def _beside(folder: Path) -> ConfigValues | None:
-    """The format in a file of its own: ModelOpt's before 2026, AutoGPTQ's and AutoAWQ's."""
+    """The format stated in a separate file: ModelOpt's before 2026, AutoGPTQ's and AutoAWQ's."""
     for name in ("hf_quant_config.json", "quantize_config.json", "quant_config.json"):
         if (folder / name).is_file():
             values = read_config(folder / name)
@@ -222,7 +222,7 @@ def _sixteen_bit(patterns: Iterable[str], layers: int) -> tuple[str, ...]:
 
 
 def _module(pattern: str) -> str | None:
-    """The module that a pattern is about, None for one part of it and for what always has 16."""
+    """The module that a pattern names; None for a part of a module, or for one that always has 16 bits."""
     if "attn" in pattern or "attention" in pattern:
         parts = ("kv_a", "kv_b", "q_a", "q_b", "norm", "indexer", "sink")
         return None if any(part in pattern for part in parts) else "attention"

@@ -47,7 +47,7 @@ class Weights(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All of them."""
+        """The number of weights of all modules."""
         return sum(self)
 
 
@@ -117,7 +117,7 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
 
     @property
     def moe(self) -> bool:
-        """Whether it has experts."""
+        """Whether it is a mixture of experts."""
         return self.experts > 0
 
     @property
@@ -148,7 +148,7 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
 
     @property
     def parameters(self) -> float:
-        """All its weights."""
+        """The number of all weights of the model."""
         return self.weights.total
 
     @property

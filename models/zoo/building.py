@@ -143,7 +143,7 @@ def build_torchvision(name: str, side: int | None = None) -> nn.Module:
 
 @contextmanager
 def without_initial_values() -> Iterator[None]:
-    """While it lasts, networks are built with whatever values.
+    """A context in which networks are built with arbitrary values.
 
     Meta tensors have no values, and drawing them takes most of the time of building."""
     names = [name for name in dir(torch.nn.init) if name.endswith("_") and name[0] != "_"]
@@ -178,7 +178,7 @@ def make_fake(network: torch.nn.Module, mode: Any) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the libraries' notes on old names."""
+    """A context that hides the libraries' warnings about old names."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -93,7 +93,7 @@ class YoloV3(nn.Module):
         self.finer = nn.ModuleList([_Finer(512), _Finer(256)])
 
     def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """See the class."""
+        """The three grids of raw predictions that the class describes."""
         features = self.stem(images)
         levels = []
         for stage in self.stages:

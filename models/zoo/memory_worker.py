@@ -16,7 +16,7 @@ from advisor.models.zoo.tracing import network_memory
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Trace, and report; what goes wrong is a line too."""
+    """Trace the network and print one line: the result, or the error."""
     job = json.loads((arguments or sys.argv[1:])[0])
     try:
         _send(profile=_profile(job))

@@ -178,7 +178,7 @@ def network_info(name: str) -> NetworkInfo:
 
 
 def can_be_run(reference: str) -> bool:
-    """Whether trials can run it: a network of the zoo, or a file of the user's own."""
+    """Whether trials can run it: whether it is a network of the zoo or a user's file."""
     return is_own_code(reference) or reference in NETWORKS
 
 

@@ -157,7 +157,7 @@ def _cross_entropy(logits: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
 
 
 def open_network(reference: str) -> Runnable:
-    """The network of the zoo with that name, or the own one of `path/to/file.py:build`.
+    """The network of the zoo with that name, or the user's of `path/to/file.py:build`.
 
     Raises `UsageError` for an unknown name, and for a file that cannot be used."""
     return load_own(reference) if is_own_code(reference) else BuiltIn(network_info(reference))

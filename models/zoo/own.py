@@ -88,7 +88,7 @@ def _has(folders: Sequence[Path], name: str) -> bool:
 
 
 def _taken(names: Sequence[str]) -> dict[str, ModuleType]:
-    """Loaded modules of these packages, taken out of sight."""
+    """The loaded modules of these packages, which are removed from `sys.modules`."""
     result = [name for name in sys.modules if name.split(".")[0] in names]
     return {name: sys.modules.pop(name) for name in result}
 

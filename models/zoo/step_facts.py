@@ -110,7 +110,7 @@ def network_facts(subject: Subject, *, training: bool = True) -> NetworkFacts:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Inside, torch does not log the traceback of what raises anyway."""
+    """A context in which torch does not log tracebacks of errors that are raised anyway."""
     log = logging.getLogger("torch._subclasses.fake_tensor")
     before, log.disabled = log.disabled, True
     try:
@@ -222,7 +222,7 @@ def _memory(inference: StepLog, trained: StepLog) -> MemoryFacts:
 
 
 class Bytes(Struct):
-    """Bytes that live, per sample and of any batch, and the share of a sample at their peak."""
+    """Bytes in use, per sample and per batch, and those per sample at their peak."""
 
     sample: float = 0.0
     fixed: float = 0.0
