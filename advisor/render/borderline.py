@@ -25,7 +25,7 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
 from advisor.render.blocks import percent
 from advisor.render.price_doubt import PER, ranked_cost
-from advisor.render.records import brief_block, spec_fields, standing
+from advisor.render.records import brief_block, hedge_message, spec_fields
 from advisor.units import format_usd, short_usd
 
 _NEVER, _ALWAYS = 0.01, 0.99
@@ -162,7 +162,7 @@ _TO_SERVE = Message("to serve {users:,} users"), Message("to serve {users:,} use
 
 def _chance_message(chosen: Any, request: Any) -> Message:
     """'likely: 76 % sure to serve 40 users within the limits', and what else must hold."""
-    doubt, by = price_chance(chosen, request), standing(getattr(chosen, "prediction", chosen))
+    doubt, by = price_chance(chosen, request), hedge_message(getattr(chosen, "prediction", chosen))
     is_spot, is_doubtful = request.ends and chosen.spec.offer.market is Market.SPOT, doubt < SURE_PRICE
     aims, limits = (any(getattr(request, name, None) for name in names) for names in (_AIMS, _LIMITS))
     words = next(words for least, words in _WORDS if round(chosen.probability, 2) >= least)

@@ -187,7 +187,7 @@ def risk(claim: Claim) -> int:
     return max(by_width, by_facts, by_held)
 
 
-def standing(claim: Claim) -> Message | None:
+def hedge_message(claim: Claim) -> Message | None:
     """Return what the chance is based on if the evidence is weak ('by weak evidence'), else None."""
     if not hasattr(claim, "withheld"):  # some candidates have no tests
         return None

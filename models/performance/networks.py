@@ -31,6 +31,7 @@ NETWORKS, OPERATIONS = "networks.csv", "operations.npy"
 SPELLINGS = "spellings.csv"
 # Libraries in the order in which a name without a library is looked up.
 LIBRARIES = ("torchvision", "timm", "transformers", "diffusers", "advisor")
+_ON_HUBS = ("timm", "transformers", "diffusers")
 # One row is a group of similar kernels, with their means: FLOPs (2 x MAC) and elements read and
 # written per sample, elements moved per batch, and bytes per element x 32 in mixed precision.
 # `reduction` x `width` is the matrix that each output row is multiplied with.
@@ -250,7 +251,7 @@ class NetworkTable:
         key = network.key
         owner, _, own = plain.rpartition("/")
         # Only hubs put an owner's name before a network's.
-        is_owned = owner in LIBRARIES or (owner and network.library in ("timm", "transformers", "diffusers"))
+        is_owned = owner in LIBRARIES or (owner and network.library in _ON_HUBS)
         is_own = key.casefold() in ((plain, own) if is_owned else (plain,))
         alike = self._by_name.get(_squeezed(key), ()) if plain == key else ()
         first = min(

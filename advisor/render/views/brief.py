@@ -281,7 +281,7 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
         yield "misses", t.listed(translated(text, t) for text in nearest.get("misses", ()))
         yield "does", *_rate(nearest, request, t)
         yield "bound", binding_text(nearest, t)
-    ways = (relax_sentence(change, request, t) for change in _told_ways(document["relax"])[:3])
+    ways = (relax_sentence(change, request, t) for change in _ways_in_order(document["relax"])[:3])
     yield from zip(("ways", "way_2", "way_3"), ways, ("",) * 3, strict=False)
     yield from _borderline_rows(document, t)
     reasons = counts["rejected_by_reason"].items()
@@ -292,7 +292,7 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     yield "more", t("brief.explain_none"), t("brief.in_explain"), ""
 
 
-def _told_ways(ways: Sequence[Record]) -> list[Record]:
+def _ways_in_order(ways: Sequence[Record]) -> list[Record]:
     """Put the cheapest way first, then one that changes only limits, which users can change themselves."""
     of_place = ("--cloud", "--region", "--market")
     limits = [way for way in ways if all(each["option"] not in of_place for each in way["changes"])]

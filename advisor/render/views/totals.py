@@ -224,7 +224,7 @@ def _safe_text(section: Record, costs: str, t: Texts) -> str:
     answer, pick = section["recommendation"], section["answer"]["spec"]
     safe, sure = safe_spec(answer) or answer["recommendation"], section["answer"]["confidence"]
 
-    def told(spec: Record, costs: str) -> str:
+    def spec_text(spec: Record, costs: str) -> str:
         other = "" if spec["market"] == pick["market"] else t.aside(t("market." + spec["market"]))
         name = type_name(spec, clouds=covers_clouds(answer)) + other
         chance = percent(modest(spec["probability"]))
@@ -235,13 +235,13 @@ def _safe_text(section: Record, costs: str, t: Texts) -> str:
         run = run_usd(spec)
         return per_month(spec["price"]["total_usd_per_hour"]) if run is None else run
 
-    measured = [each for each in answer["alternatives"] if (each["probability"] or 0.0) >= sure]
-    measured = [each for each in measured if _unmeasured(safe) and not _unmeasured(each)]
-    if not measured:
-        return told(safe, costs)
+    sure_ones = [each for each in answer["alternatives"] if (each["probability"] or 0.0) >= sure]
+    measured = [each for each in sure_ones if not _unmeasured(each)]
+    if not (measured and _unmeasured(safe)):
+        return spec_text(safe, costs)
     least = min(measured, key=usd)
     per = t("safe.month" if run_usd(least) is None else "safe.run", usd=short_usd(usd(least)))
-    return t("safe.or", first=told(safe, costs), second=told(least, per))
+    return t("safe.or", first=spec_text(safe, costs), second=spec_text(least, per))
 
 
 def _cure(section: Record, t: Texts) -> str:
