@@ -39,6 +39,7 @@ from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.finetuning.predictor import bundled_finetuning_predictor
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions import settled
+from advisor.questions.fields import comma_parts
 from advisor.questions.language import TuningQuestion
 from advisor.questions.settled import (
     draft_of,
@@ -283,7 +284,7 @@ def _predicted(prepared: _Prepared, name: str) -> Any:
 
 def compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning) -> Answer:
     """The instances of the question beside its baseline; one table a language model, of names with commas."""
-    names = dict.fromkeys(name for name in map(str.strip, question.model.split(",")) if name)
+    names = dict.fromkeys(comma_parts(question.model))
     if len(names) < 2:
         return _compared(catalog, question)
     answers = [_compared(catalog, question.replace(model=name)) for name in names]

@@ -40,6 +40,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.naming import other_names
 from advisor.questions import settled
+from advisor.questions.fields import comma_parts
 from advisor.questions.network import Compare, NetworkQuestion, Predict, Recommend
 from advisor.questions.settled import instance_named
 from advisor.questions.values import GpuFilter
@@ -275,9 +276,8 @@ class _NetworkRequest(NamedTuple):
 
 def compared(context: Context, question: Compare) -> Answer:
     """The instances or GPUs of the question relative to the baseline (1), in one table per network."""
-    names = [name.strip() for name in question.network.split(",") if name.strip()]
     networks = []
-    for name in dict.fromkeys(names) or [""]:
+    for name in dict.fromkeys(comma_parts(question.network)) or [""]:
         known, named = with_anchors(context, question.replace(network=name))
         networks.append(_NetworkRequest(known.request(named), known.model, known.notes))
     if question.instance:

@@ -15,6 +15,7 @@ from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option
 from advisor.errors import DataError, MeasuringError, UsageError, one_line, system_errors, unknown_name
 from advisor.files import require_writable, write_whole
+from advisor.questions.fields import comma_parts
 from advisor.render.text import WIDTH, folded, table
 from advisor.runs.probing import keep_fingerprint, probe_machine
 from advisor.sweeps.probe.session import PARTS, is_skipped
@@ -105,7 +106,7 @@ def _parsed_parts(text: str | None) -> tuple[str, ...]:
     """Parse `--only`: 'gpu,cpu' -> ('cpu', 'gpu'), in the order of measuring; None -> all parts."""
     if text is None:
         return tuple(PARTS)
-    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    names = [name.lower() for name in comma_parts(text)]
     for name in names:
         if name not in PARTS:
             raise unknown_name("part", name, PARTS)

@@ -242,12 +242,17 @@ class Texts(Text):
         return {"type": "array", "minItems": 1, "maxItems": MOST_ITEMS, "items": super().schema()}
 
 
+def comma_parts(text: str) -> list[str]:
+    """The parts of a text between its commas, without spaces around them; empty ones are left out."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 class Names(Texts):
     """Several names, by repeating the option or with commas between."""
 
     def split_names(self, texts: Sequence[str]) -> tuple[str, ...]:
         """Every name in all of these texts."""
-        return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
+        return tuple(name for text in texts for name in comma_parts(text))
 
 
 class File(Kind):

@@ -27,7 +27,7 @@ from advisor.domain.workload import is_own_code
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
-from advisor.questions.fields import wrong
+from advisor.questions.fields import comma_parts, wrong
 from advisor.questions.language import (
     USUAL_PICTURE,
     LanguageQuestion,
@@ -392,7 +392,7 @@ def _quota_of(text: str | None, cloud: str, market: Market | None) -> VcpuQuota:
 
 def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
     known = {name for home in _disk_clouds(catalog, cloud) for name in catalog.disks_of(home).types}
-    names = [part.strip().lower() for part in text.split(",") if part.strip()]
+    names = [part.lower() for part in comma_parts(text)]
     for name in names:
         if ":" in name:
             raise wrong(

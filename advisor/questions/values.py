@@ -28,7 +28,7 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
-from advisor.questions.fields import wrong
+from advisor.questions.fields import comma_parts, wrong
 from advisor.units import format_range, gpus_text, size_text
 
 # A function that reads the profile of a data set at a path, for a network.
@@ -74,7 +74,7 @@ def parse_gpus(text: str) -> GpuFilter:
     Names are checked against the catalogue later. Raises `UsageError`."""
     if text.strip().lower() == "any":
         return GpuFilter()
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = comma_parts(text)
     capabilities = [part for part in parts if part.lower().startswith("cc") and part[2:3] in "0123456789."]
     sizes = [part for part in parts if ".." in part and part not in capabilities]
     names = tuple(part for part in parts if part not in (*sizes, *capabilities))
