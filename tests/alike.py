@@ -65,10 +65,27 @@ def assert_golden_text(path, text):
 
 
 def assert_golden_document(path, document):
-    """The same for a JSON-ready document."""
+    """A JSON-ready document is the golden file's; a failure names each place where it is not."""
     if os.environ.get("ADVISOR_WRITE_GOLDEN"):
         _write(path, json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
-    assert alike(json.loads(json.dumps(document)), json.loads(path.read_text()))
+    golden = json.loads(path.read_text(encoding="utf-8"))
+    places = list(_differences(json.loads(json.dumps(document)), golden, path.name))
+    if places:
+        pytest.fail("\n".join(places[:20]))
+
+
+def _differences(one, other, place):
+    """Yield one line for each leaf of two JSON documents that is not `alike`: its place and both values."""
+    if alike(one, other):
+        return
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        for key in one:
+            yield from _differences(one[key], other[key], f"{place}.{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from _differences(*pair, f"{place}[{index}]")
+    else:
+        yield f"{place}\n  now    {str(one)[:200]}\n  golden {str(other)[:200]}"
 
 
 def _write(path, text):

@@ -100,16 +100,26 @@ def _gains(
     changed = list(changes(model, workload, has))
     pairs = [(change.workload, change.resources) for change in changed]
     predictions = model.predict(pairs, confidence=before.confidence)
+
+    def relative(after: Prediction) -> float:
+        gain = after.median / before.median - 1
+        return gain if abs(gain) > _ROUNDING else 0.0
+
+    gains = map(relative, predictions)
     return tuple(
         Gain(
             resource=change.resource,
             step=change.step,
-            samples_per_second=after.median - before.median,
-            percent=100 * (after.median / before.median - 1),
+            samples_per_second=gain * before.median,
+            percent=100 * gain,
             bottleneck=after.bottleneck,
         )
-        for change, after in zip(changed, predictions, strict=True)
+        for change, after, gain in zip(changed, predictions, gains, strict=True)
     )
+
+
+# What rounding alone adds is no gain: its digits differ from CPU to CPU.
+_ROUNDING = 1e-12
 
 
 def _with_vcpu(model: PerformanceModel, workload: Workload, has: Resources) -> Resources:
