@@ -1,10 +1,7 @@
-"""Finds and removes what killed sweeps left: processes, cgroups, mounts, loop devices and folders."""
+"""Finds and removes what killed sweeps left: processes, cgroups and folders."""
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import fcntl
 import glob
 import logging
 import os
@@ -32,8 +29,8 @@ from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, o
 
 
 class Orphan(Struct, frozen=True):
-    """A process, mount, loop device, cgroup or folder (`kind`) with its owner. `remove` is idempotent, and
-    raises OSError or `MeasuringError`; `command` does the same with more rights."""
+    """A process, cgroup or folder (`kind`) with its owner. `remove` is idempotent, and raises OSError or
+    `MeasuringError`; `command` does the same with more rights."""
 
     kind: str
     name: str
@@ -46,8 +43,6 @@ _PATIENCE_SECONDS = 5.0
 # It ends with the last process that it serves; if killed earlier, it would be started again.
 _ENDS_BY_ITSELF = b"multiprocessing.resource_tracker"
 _VARIABLE = f"{OWNER_VARIABLE}=".encode()
-_MNT_DETACH = 2
-_LOOP_CLR_FD = 0x4C01
 
 
 def orphan_processes() -> Iterator[Orphan]:
@@ -64,10 +59,7 @@ def orphan_processes() -> Iterator[Orphan]:
         marks = (text.removeprefix(_VARIABLE) for text in variables if text.startswith(_VARIABLE))
         tag = tag_in(next(marks, b"").decode(errors="replace"))
         if tag and not ends_by_itself and is_running(int(entry.name), since):
-            name, end = (
-                f"{entry.name} ({text_of(entry / 'comm') or '?'})",
-                partial(_kill, int(entry.name), since),
-            )
+            name, end = f"{entry.name} ({text_of(entry / 'comm')})", partial(_kill, int(entry.name), since)
             yield Orphan("process", name, tag, f"kill -9 {entry.name}", end)
 
 
@@ -88,51 +80,6 @@ def orphan_groups() -> Iterator[Orphan]:
             for group in (Path(folder, name) for name in sorted(children)):
                 if tag := tag_in(group.name):
                     yield Orphan("cgroup", str(group), tag, f"rmdir '{group}'", partial(remove_group, group))
-
-
-def orphan_mounts() -> Iterator[Orphan]:
-    """Marked mounts, the innermost first."""
-    for point in sorted(mounted_places(), key=lambda entry: len(entry.parts), reverse=True):
-        if tag := _owner_of_path(point):
-            yield Orphan("mount", str(point), tag, f"umount -l '{point}'", partial(_unmount, point))
-
-
-def orphan_loops() -> Iterator[Orphan]:
-    """Loop devices of marked files; they occupy a file's blocks even after it is deleted."""
-    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
-        device = Path("/dev") / backing.parts[-3]
-        if tag := _owner_of_path(Path(text_of(backing).removesuffix(" (deleted)"))):
-            command, remove = f"losetup -d {device}", partial(_detach, device)
-            yield Orphan("loop device", str(device), tag, command, remove)
-
-
-def mounted_places() -> list[Path]:
-    """Every mount point."""
-    return [mount.point for mount in mounts_here()]
-
-
-def _owner_of_path(point: Path) -> OwnerTag | None:
-    return next((tag for part in point.parts if (tag := tag_in(part))), None)
-
-
-def _unmount(point: Path) -> None:
-    """Unmount lazily, since a dead disk would block a normal unmount for ever."""
-    if point in mounted_places() and ctypes.CDLL(None, use_errno=True).umount2(
-        os.fsencode(point), _MNT_DETACH
-    ):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(point))
-
-
-def _detach(device: Path) -> None:
-    descriptor = os.open(device, os.O_RDONLY)
-    try:
-        fcntl.ioctl(descriptor, _LOOP_CLR_FD)
-    except OSError as error:
-        if error.errno != errno.ENXIO:  # ENXIO: it is already detached
-            raise
-    finally:
-        os.close(descriptor)
 
 
 # The folder for data sets on a mount of --disk-path.
@@ -176,7 +123,7 @@ def _orphan(folder: Path, tag: OwnerTag) -> Orphan:
 
 def _remove(folder: Path) -> None:
     """Remove a folder or file, but never one with a mount inside, which may be a user's disk."""
-    if any(path == folder or folder in path.parents for path in mounted_places()):
+    if any(folder in (mount.point, *mount.point.parents) for mount in mounts_here()):
         raise MeasuringError("something is still mounted in it")
     with suppress(FileNotFoundError):
         if folder.is_dir() and not folder.is_symlink():
@@ -232,10 +179,9 @@ def find_orphans(
     """The orphans of owners that `of_owner` selects (by default those that have ended), in the order of
     removal.
 
-    Processes come first, since they use the rest; then mounts, the loop devices below them, cgroups, and the
-    folders in which all lie."""
+    Processes come first, since they use the rest."""
     folders = orphan_folders(made_in or datasets_folder())
-    every = chain(orphan_processes(), orphan_mounts(), orphan_loops(), orphan_groups(), folders)
+    every = chain(orphan_processes(), orphan_groups(), folders)
     if of_owner:
         return [orphan for orphan in every if of_owner(orphan.owner)]
     return [orphan for orphan in every if orphan.owner.has_gone or _is_older_than_boot(orphan)]

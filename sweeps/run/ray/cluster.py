@@ -12,7 +12,6 @@ import os
 import secrets
 import socket
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -103,23 +102,19 @@ def slots(needs: Needs, nodes: Iterable[Node]) -> int:
     )
 
 
-def refuse(
-    never: Sequence[Needs], kinds: Mapping[Needs, int], nodes: Sequence[Node], *, scales: bool
-) -> None:
-    """Raise `MeasuringError` with the missing resources if some kinds of trials can `never` run; `scales`:
-    the cluster has an autoscaler."""
+def refuse(never: Sequence[Needs], kinds: Mapping[Needs, int], nodes: Sequence[Node]) -> None:
+    """Raise `MeasuringError` with the missing resources if some kinds of trials can `never` run."""
     if not never:
         return
-    if not (scales or slots(ANY_TRIAL, nodes)):
+    if not slots(ANY_TRIAL, nodes):
         raise MeasuringError(
             f"no node of the Ray cluster has the resource '{TRIAL_RESOURCE}'",
             hint=f"start its nodes with: ray start --resources='{{\"{TRIAL_RESOURCE}\": 1}}' ...",
         )
     count, others = sum(kinds[needs] for needs in never), len(never) - 1
-    started = " that is there or that the autoscaler would start" if scales else ""
     also = f" (and {others} other kinds of trials find no node)" if others else ""
     why = describe_needs(never[0], nodes)
-    raise MeasuringError(f"{count} of {sum(kinds.values())} trials can run on no node{started}: {why}{also}")
+    raise MeasuringError(f"{count} of {sum(kinds.values())} trials can run on no node: {why}{also}")
 
 
 def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
@@ -213,85 +208,14 @@ class Nodes:
             answer.set_exception(error)
 
 
-# The autoscaler looks every 5 s; without an answer in this time, trials are assumed to be feasible.
-_ANSWER_SECONDS = 60.0
-_LOOK_SECONDS = 0.5
-
-
 def has_autoscaler(ray: Any) -> bool:
     """Whether the cluster starts and ends nodes by itself. Version 1 of the autoscaler
-    (RAY_UP_enable_autoscaler_v2=0) does not report infeasible needs, and counts as none."""
+    (RAY_UP_enable_autoscaler_v2=0) counts as none."""
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
     from ray.autoscaler.v2.utils import is_autoscaler_v2
 
-    return bool(is_autoscaler_v2(fetch_from_server=True, gcs_client=_head(ray)))
-
-
-def never_started(ray: Any, kinds: Iterable[Needs]) -> list[Needs]:
-    """The kinds of trials for which the autoscaler has no node type.
-
-    The largest kinds are submitted first, since a node for them also takes smaller ones. (Of many kinds at
-    once, the autoscaler would refuse those for which there is no room at the same time.)"""
-    never: list[Needs] = []
-    left = set(kinds)
-    while left:
-        largest = [needs for needs in left if not any(_exceeds(larger, needs) for larger in left)]
-        refused = _refused(ray, largest)
-        never += refused
-        given = [needs for needs in largest if needs not in refused]
-        left -= set(largest)
-        left = {needs for needs in left if not any(_exceeds(largest_needs, needs) for largest_needs in given)}
-    return never
-
-
-def _exceeds(needs: Needs, other: Needs) -> bool:
-    has = dict(needs)
-    return needs != other and all(has.get(name, 0.0) >= amount for name, amount in other)
-
-
-def _refused(ray: Any, kinds: Sequence[Needs]) -> list[Needs]:
-    """The kinds that the autoscaler reports as infeasible; each is submitted as a task and then cancelled."""
-    ask = ray.remote(max_retries=0)(lambda: None)
-    answers = [ask.options(**task_options(needs)).remote() for needs in kinds]
-    try:
-        return _infeasible(_head(ray), kinds)
-    finally:
-        for reference in answers:
-            ray.cancel(reference, force=True)
-
-
-def _head(ray: Any) -> Any:
-    """A client of Ray's head, which has the demand and the autoscaler's answer."""
-    from ray._raylet import GcsClient  # type: ignore[attr-defined]
-
-    return GcsClient(ray.get_runtime_context().gcs_address)
-
-
-def _infeasible(head: Any, kinds: Sequence[Needs]) -> list[Needs]:
-    """The kinds for which the autoscaler can start no node, once it has seen them all."""
-    from ray.core.generated import autoscaler_pb2
-
-    until, seen_at = time.monotonic() + _ANSWER_SECONDS, None
-    shapes = {needs: _shape(needs) for needs in kinds}
-    while time.monotonic() < until:
-        reply = autoscaler_pb2.GetClusterStatusReply()  # type: ignore[attr-defined]
-        reply.ParseFromString(head.get_cluster_status())
-        demand, state = reply.cluster_resource_state, reply.autoscaling_state
-        waiting: Counter[frozenset[tuple[str, float]]] = Counter()
-        for request in demand.pending_resource_requests:
-            waiting[_shape(request.request.resources_bundle.items())] += request.count
-        if seen_at is None and waiting.keys() >= set(shapes.values()):
-            seen_at = demand.cluster_resource_state_version
-        if seen_at is not None and state.last_seen_cluster_resource_state_version >= seen_at:
-            bundles = (request.resources_bundle.items() for request in state.infeasible_resource_requests)
-            refused = Counter(map(_shape, bundles))
-            return [needs for needs, shape in shapes.items() if 0 < waiting[shape] <= refused[shape]]
-        time.sleep(_LOOK_SECONDS)
-    return []
-
-
-def _shape(amounts: Iterable[tuple[str, float]]) -> frozenset[tuple[str, float]]:
-    """Resource amounts in a comparable form: Ray rounds to ten thousandths and omits zeros."""
-    return frozenset((name, round(amount, 4)) for name, amount in amounts if amount)
+    head = GcsClient(ray.get_runtime_context().gcs_address)
+    return bool(is_autoscaler_v2(fetch_from_server=True, gcs_client=head))
 
 
 _CONNECT_SECONDS = 5.0

@@ -30,7 +30,6 @@ from advisor.sweeps.run.ray.cluster import (
     describe_needs,
     has_autoscaler,
     needs_of,
-    never_started,
     refuse,
     refuse_ambiguous,
     resources_of,
@@ -103,14 +102,14 @@ class RayExecutor:
         self._without_node: dict[Needs, float] = {}
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
-        """Raise `MeasuringError` with a hint if some trials fit no node and no node type."""
+        """Raise `MeasuringError` with a hint if some trials fit no node. With an autoscaler, which may start
+        one, they wait."""
         if not self._on_cluster:
             return
         nodes, kinds = self._nodes.alive, Counter(map(self._needs, trials))
         lacking = [needs for needs in kinds if not slots(needs, nodes)]
-        scales = bool(lacking) and has_autoscaler(self._ray)
-        never = never_started(self._ray, lacking) if scales else lacking
-        refuse(never, kinds, nodes, scales=scales)
+        if lacking and not has_autoscaler(self._ray):
+            refuse(lacking, kinds, nodes)
         refuse_ambiguous(trials, nodes)
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:

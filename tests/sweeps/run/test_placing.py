@@ -84,7 +84,7 @@ def test_trials_share_a_node_only_as_far_as_its_gpus_cpus_memory_and_disk_reach(
     assert cluster.slots(cluster.needs_of(four), [T4, T4, T4, T4]) == 0
     assert cluster.slots(cluster.needs_of(four), [node("T4", trials=8.0, gpus=8.0, cpus=8.0)]) == 2
     with pytest.raises(MeasuringError, match="they need 4 GPUs, and the largest node has 1"):
-        cluster.refuse([cluster.needs_of(four)], {cluster.needs_of(four): 1}, [T4], scales=False)
+        cluster.refuse([cluster.needs_of(four)], {cluster.needs_of(four): 1}, [T4])
     options = cluster.task_options(cluster.needs_of(on("cuda:T4", vcpus=0.5, mounted="gp3", memory_gib=2)))
     assert options["num_cpus"] == 1
     assert options["memory"] == 2 * GIB
@@ -163,7 +163,7 @@ def test_ray_is_the_executor_of_a_cluster_and_of_several_gpus_and_of_nothing_els
 
 def refused(trials, nodes):
     kinds = Counter(map(cluster.needs_of, trials))
-    cluster.refuse([needs for needs in kinds if not cluster.slots(needs, nodes)], kinds, nodes, scales=False)
+    cluster.refuse([needs for needs in kinds if not cluster.slots(needs, nodes)], kinds, nodes)
     cluster.refuse_ambiguous(trials, nodes)
 
 
