@@ -149,8 +149,8 @@ class ChangedPrices(Question):
     """Which prices `advisor catalog diff` compares."""
 
     cloud: str = ask("", Kind(), default="any")
-    region: str | None = ask("Only this region.", Kind(), default=None)
-    market: Market | None = ask("", _MARKET, ANY_MARKET, default=None)
+    region: str | None = ask("Only this region.", Kind())
+    market: Market | None = ask("", _MARKET, ANY_MARKET)
     instance: tuple[str, ...] = ask("Only these types.", Texts("TYPE"), default=())
     answers: tuple[Path, ...] = ask(
         "Saved answers or reports (JSON): what their specs cost then and now.", Files(), default=()

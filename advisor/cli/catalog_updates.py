@@ -128,9 +128,9 @@ class Refreshing(HardwareFilter):
 
     asks = ("cloud", "region", "names", *HardwareFilter.asks)
     cloud: str | None = ask(
-        f"Cloud whose prices are fetched: {', '.join(LIVE_CLOUDS)}.", Kind(), DEFAULT_CLOUD, default=None
+        f"Cloud whose prices are fetched: {', '.join(LIVE_CLOUDS)}.", Kind(), DEFAULT_CLOUD
     )
-    region: str | None = ask("Region.", Kind(), "us-east-1 of aws", default=None)
+    region: str | None = ask("Region.", Kind(), "us-east-1 of aws")
     names: tuple[str, ...] = ask(
         "Only this type. Repeatable.", Texts("TYPE"), "all accelerated types", name="instance", default=()
     )
@@ -139,14 +139,12 @@ class Refreshing(HardwareFilter):
         "Accept prices far from the known ones, and types that vanished in bulk.", Flag(), default=False
     )
     url: str | None = ask(
-        "Address of the public price list, or of a proxy for it.", Kind(), "the cloud's own", default=None
+        "Address of the public price list, or of a proxy for it.", Kind(), "the cloud's own"
     )
     key_variable: str | None = ask(
-        "Environment variable with the API key for gcp.", Text("NAME"), "ADVISOR_GCP_KEY", default=None
+        "Environment variable with the API key for gcp.", Text("NAME"), "ADVISOR_GCP_KEY"
     )
-    tracker: str | None = ask(
-        "Fetch the JSON of a tracker of GPU prices there, and import it.", Text("URL"), default=None
-    )
+    tracker: str | None = ask("Fetch the JSON of a tracker of GPU prices there, and import it.", Text("URL"))
     show: bool = ask("Show what was refreshed; contact nobody.", Flag(), default=False)
     forget: bool = ask(
         "Return to the bundled snapshot, for --cloud or for all clouds.", Flag(), default=False

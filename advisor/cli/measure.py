@@ -36,29 +36,22 @@ class Measuring(Question):
     """The question of `advisor measure`; of a network or script unless a language model is served."""
 
     model: str | None = ask(
-        "A network of `advisor networks`, or file.py:build; of a language model its name.",
-        Kind(),
-        default=None,
+        "A network of `advisor networks`, or file.py:build; of a language model its name.", Kind()
     )
-    task: str | None = ask("", Choice("task", _TASKS), "inference and training", default=None)
+    task: str | None = ask("", Choice("task", _TASKS), "inference and training")
     precision: str | None = ask(
         "Of a network fp32, amp or bf16  [default: fp32]; of a language model its weights'.",
         Choice("precision", _PRECISIONS),
-        default=None,
     )
-    data: str | None = ask("Folder of JPEG files; adds a run with the loader.", Place(), default=None)
+    data: str | None = ask("Folder of JPEG files; adds a run with the loader.", Place())
     minutes: float = ask("", Number(most=60.0), default=2.0)
     runs: int | None = ask(
         "Fresh processes: of a network's best batch (default: 3, if the minutes allow), or of the "
         "whole script (default: 1).",
         Number(whole=True, most=9),
-        default=None,
     )
     profile: bool | None = ask(
-        "The table of operations, from torch's profiler after the counted steps.",
-        Flag(),
-        "profile",
-        default=None,
+        "The table of operations, from torch's profiler after the counted steps.", Flag(), "profile"
     )
 
 

@@ -257,13 +257,11 @@ class Serving(Question):
         "Host name besides localhost, as behind a proxy. Repeatable.", Texts("NAME"), default=()
     )
     trusted_proxy: str | None = ask(
-        "Address of a proxy whose X-Forwarded-For and -Proto are trusted.", Text("ADDRESS"), default=None
+        "Address of a proxy whose X-Forwarded-For and -Proto are trusted.", Text("ADDRESS")
     )
-    tls_certificate: Path | None = ask("TLS certificate (PEM); needs --tls-key.", File(), default=None)
-    tls_key: Path | None = ask("", File(), default=None)
-    audit_log: Path | None = ask(
-        "Audit log of changes.", File(), "audit.jsonl in the user data directory", default=None
-    )
+    tls_certificate: Path | None = ask("TLS certificate (PEM); needs --tls-key.", File())
+    tls_key: Path | None = ask("", File())
+    audit_log: Path | None = ask("Audit log of changes.", File(), "audit.jsonl in the user data directory")
     mcp: bool = ask("Answer agents at /mcp (Model Context Protocol).", Flag(), default=False)
     allow_data: tuple[tuple[str, str], ...] = ask(
         "Data set that sweeps may read, under the name that clients use. Repeatable.",

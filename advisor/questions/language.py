@@ -33,7 +33,7 @@ from advisor.questions.fields import (
     TimeLimit,
     wrong,
 )
-from advisor.questions.question import ask
+from advisor.questions.question import Needed, ask
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import GpuFilter
 
@@ -130,23 +130,20 @@ _PIXELS = Number(whole=True, most=MOST_PIXELS)
 _TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
 _SECONDS = Number(metavar="SECONDS")
 _LATENCY = Latency("MS")
-_INSTANCE: Any = ask(
-    "Instance type, as g5.xlarge.", Text("TYPE"), section=spec.HARDWARE, default=None, required=True
-)
+_INSTANCE: Any = ask("Instance type, as g5.xlarge.", Text("TYPE"), section=spec.HARDWARE, required=True)
 _INSTANCES: Any = ask(
     "Instance types, two or more: a,b, or the option again.", Names("TYPE"), section=spec.HARDWARE, default=()
 )
-_BASELINE: Any = _language(
-    "What counts as 1: an instance type.", Text("NAME"), default=None, usual="the first one"
-)
+_BASELINE: Any = _language("What counts as 1: an instance type.", Text("NAME"), usual="the first one")
 _TARGET_THROUGHPUT = (
     "Tokens per second to reach: output tokens of generation, tokens of finetuning. Without a "
     "target, results are ranked by cost: of a million output tokens, or of the run."
 )
-_TARGET: Any = _language(_TARGET_THROUGHPUT, RATE, name="target_throughput", default=None)
+_TARGET: Any = _language(_TARGET_THROUGHPUT, RATE, name="target_throughput")
 _RUN_TOKENS: Any = _language(
     "Length of the run in tokens: those of the data set, times the epochs.",
     Number(counted=True, metavar="TOKENS"),
+    default=Needed,
 )
 
 
@@ -168,19 +165,16 @@ class LanguageQuestion(spec.SpecQuestion):
     """A language model, by its name or by its configuration."""
 
     task: LanguageTask = _language(
-        "What is done with the language model: generation or finetuning.", Choice("task", LanguageTask)
+        "What is done with the language model: generation or finetuning.",
+        Choice("task", LanguageTask),
+        default=Needed,
     )
     model: str = _language(
-        "The language model: a name such as meta-llama/Llama-3.1-8B.",
-        ModelName(),
-        default=None,
-        value="",
-        required=True,
+        "The language model: a name such as meta-llama/Llama-3.1-8B.", ModelName(), value="", required=True
     )
     config: Path | None = _language(
         "A local config.json of the model, instead of --model; nothing is downloaded.",
         File(),
-        default=None,
         where="cli",
         in_document=False,
     )
@@ -230,18 +224,14 @@ class ServingQuestion(LanguageQuestion):
     task: LanguageTask = _language(
         "What the GPUs do: generation.",
         Choice("task", (LanguageTask.GENERATION,)),
+        default=Needed,
         value=LanguageTask.GENERATION,
     )
-    input_tokens: float = _language(
-        "Mean tokens of a prompt.", _TOKENS, default=None, value=0, usual="chat: 1,155"
-    )
-    output_tokens: float = _language(
-        "Mean tokens of an answer.", _TOKENS, default=None, value=0, usual="chat: 211"
-    )
+    input_tokens: float = _language("Mean tokens of a prompt.", _TOKENS, value=0, usual="chat: 1,155")
+    output_tokens: float = _language("Mean tokens of an answer.", _TOKENS, value=0, usual="chat: 211")
     images_per_request: float | None = _language(
         "Mean pictures of a prompt; their tokens come on top of those of its text.",
         Number(metavar="N"),
-        default=None,
         usual="none",
     )
     image_size: str | None = _language(
@@ -251,27 +241,21 @@ class ServingQuestion(LanguageQuestion):
             Message("{field} takes two sides, WxH (as 1024x768), not '{text}'"),
             *(_PIXELS, _PIXELS),
         ),
-        default=None,
         usual=f"{USUAL_PICTURE} where there are pictures",
     )
     prefix_share: float = _language(
         "Share of the prompts' tokens that prefix caching spares, from 0 to below 1.",
         Share(),
-        default=None,
         value=0.0,
         usual="prefix caching is not assumed",
     )
     precision: LlmPrecision | None = _language(
         "Format of the weights: bf16, fp16, fp8, int4-awq, nvfp4 or mxfp4.",
         Choice("precision", LlmPrecision),
-        default=None,
         usual="the model's own, else bf16",
     )
     kv_precision: KvPrecision | None = _language(
-        "Format of the KV cache: bf16 or fp8.",
-        Choice("KV precision", KvPrecision),
-        default=None,
-        usual="bf16",
+        "Format of the KV cache: bf16 or fp8.", Choice("KV precision", KvPrecision), usual="bf16"
     )
     engine: LlmEngine = _language(
         "Serving engine. The answer names the version that its rates are of.",
@@ -280,28 +264,23 @@ class ServingQuestion(LanguageQuestion):
     )
     target_output_tokens_per_second: float | None = _TARGET
     target_requests_per_second: float | None = _language(
-        "Requests a second, at random times (Poisson).", RATE, name="target_requests_per_s", default=None
+        "Requests a second, at random times (Poisson).", RATE, name="target_requests_per_s"
     )
     users: int | None = _language(
         "Users that each send their next request when the last one is answered.",
         Number(whole=True, most=MOST_USERS),
-        default=None,
     )
     max_ttft_ms: float | str | None = _language(
-        "Limit on the mean time to the first token, in ms; p99:2000 limits the 99th percentile.",
-        _LATENCY,
-        default=None,
+        "Limit on the mean time to the first token, in ms; p99:2000 limits the 99th percentile.", _LATENCY
     )
     max_tpot_ms: float | str | None = _language(
         "Limit on the mean time per output token after the first, in ms; p99:50 limits a percentile.",
         _LATENCY,
-        default=None,
     )
     max_e2e_seconds: float | str | None = _language(
         "Limit on the mean time of a whole request, in seconds; p99:30 limits a percentile.",
         Latency("SECONDS"),
         name="max_e2e_s",
-        default=None,
     )
     burstiness: float = _language(
         "How evenly requests come: 1 at random (Poisson), below it in bursts (Gamma, as vLLM's benchmark).",
@@ -317,7 +296,6 @@ class ServingQuestion(LanguageQuestion):
         "Longest context, prompt and answer, that must fit.",
         _TOKENS,
         name="max_context",
-        default=None,
         usual="prompt and answer of the traffic",
     )
     max_ready_seconds: float | None = _language(
@@ -325,12 +303,10 @@ class ServingQuestion(LanguageQuestion):
         "from the disk, and its own start.",
         _SECONDS,
         name="max_ready_s",
-        default=None,
     )
     tensor_parallel: int | None = _language(
         "GPUs that share one copy of the model; the other GPUs of an instance hold further copies.",
         TensorParallel(),
-        default=None,
         usual="auto: whichever is cheapest",
     )
     api_usd_per_million: str | None = _language(
@@ -341,7 +317,6 @@ class ServingQuestion(LanguageQuestion):
             Message("{field} takes two prices, IN,OUT (as 0.15,0.6), not '{text}'"),
             *(FromZero(), Number()),
         ),
-        default=None,
     )
     draft_acceptance: str | None = _language(
         "Speculative decoding: the share of drafted tokens that are accepted, and how many a step drafts, "
@@ -351,13 +326,11 @@ class ServingQuestion(LanguageQuestion):
             Message("{field} takes a share and a number of tokens, A,K (as 0.7,4), not '{text}'", form="A,K"),
             *(Share(), Number(whole=True, most=MOST_DRAFTED)),
         ),
-        default=None,
         usual="none is assumed",
     )
     draft_model: str | None = _language(
         "The language model that drafts; its memory and time count.",
         ModelName(),
-        default=None,
         usual="n-grams of the prompt, which take none",
     )
     max_count: int = spec.MAX_COUNT
@@ -371,7 +344,6 @@ class ServingQuestion(LanguageQuestion):
         f"Lengths of prompts and answers: {', '.join(KNOWN_TRAFFIC)} (published traces), or a CSV "
         "or JSONL file with input_tokens and output_tokens.",
         KnownOrPath("traffic", tuple(KNOWN_TRAFFIC), "NAME|FILE"),
-        default=None,
         usual="chat",
         in_document=False,
     )
@@ -498,7 +470,6 @@ class MemoryGeneration(ServingQuestion):
         "Context of a sequence, prompt and answer, in tokens.",
         _TOKENS,
         name="max_context",
-        default=None,
         usual="8192, or the model's longest",
     )
     gpu: GpuFilter | None = spec.GPU
@@ -513,6 +484,7 @@ class TuningQuestion(LanguageQuestion):
     task: LanguageTask = _language(
         "What the instance does: finetuning.",
         Choice("task", (LanguageTask.FINETUNING,)),
+        default=Needed,
         value=LanguageTask.FINETUNING,
     )
     tokens: float = _RUN_TOKENS
@@ -525,7 +497,6 @@ class TuningQuestion(LanguageQuestion):
     micro_batch: int | None = _language(
         "Sequences that a GPU computes at once.",
         Number(whole=True, most=MOST_USERS),
-        default=None,
         usual="the fastest that fits",
     )
     protocol: Protocol = _language(

@@ -23,7 +23,6 @@ class Sources(Question):
         "Fitted predictor to use.",
         File(),
         section=SOURCES,
-        default=None,
         where="cli",
         usual="your own of `advisor fit`, else the bundled one",
     )
@@ -31,7 +30,6 @@ class Sources(Question):
         "Exchange rate: CNY per USD.",
         Number(metavar="YUAN"),
         section=SOURCES,
-        default=None,
         where="cli",
         usual="ADVISOR_CNY_PER_USD, else that of the bundled prices",
     )
@@ -63,7 +61,7 @@ class Offers(Question):
     """The question of `/v1/catalog`."""
 
     cloud: str = ask("Only this cloud.", Text("CLOUD"), default="any")
-    region: str | None = ask("Only this region.", Text("REGION"), default=None)
+    region: str | None = ask("Only this region.", Text("REGION"))
     market: str = ask(
         "How the instance is paid.", Choice("market", (*Market, ANY_MARKET)), default=ANY_MARKET
     )
@@ -71,7 +69,7 @@ class Offers(Question):
     vcpus: Range = VCPUS
     memory_mib: Range = MEMORY
     instance: tuple[str, ...] = ask("Only these types.", Names("TYPE"), default=())
-    max_price: float | None = ask("Highest price in USD per hour, without a disk.", Number(), default=None)
+    max_price: float | None = ask("Highest price in USD per hour, without a disk.", Number())
     limit: int = ask(
         "Offers of a page.", Number(whole=True, client_most=MOST_OFFERS), default=USUAL_OFFERS, where="http"
     )
@@ -81,15 +79,15 @@ class Offers(Question):
 class InstanceDetails(Question):
     """The question of `/v1/catalog/{instance_type}`."""
 
-    cloud: str | None = ask("The cloud, where several have the name.", Text("CLOUD"), default=None)
-    region: str | None = ask("Prices in this region only.", Text("REGION"), default=None)
+    cloud: str | None = ask("The cloud, where several have the name.", Text("CLOUD"))
+    region: str | None = ask("Prices in this region only.", Text("REGION"))
     market: Market = MARKET
 
 
 class Networks(Question):
     """The question of `/v1/networks`."""
 
-    search: str | None = ask("Part of a name, title or family, or a pattern of it.", Text(), default=None)
+    search: str | None = ask("Part of a name, title or family, or a pattern of it.", Text())
     limit: int = ask(
         "Networks of a page.",
         Number(whole=True, client_most=MOST_NETWORKS),

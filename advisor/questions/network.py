@@ -46,7 +46,7 @@ from advisor.questions.fields import (
     Text,
     wrong,
 )
-from advisor.questions.question import Question, ask
+from advisor.questions.question import Needed, Question, ask
 from advisor.questions.values import DATASETS, FORMATS, GpuFilter
 from advisor.units import size_text
 
@@ -63,7 +63,9 @@ USUAL_STEPS = 30
 _workload, _run = partial(ask, section=spec.WORKLOAD), partial(ask, section=spec.RUN)
 # The task of questions that other classes ask about language models.
 _TASK: Any = _workload(
-    "Networks: training, inference, preprocessing; LLMs: generation, finetuning.", Choice("task", Task)
+    "Networks: training, inference, preprocessing; LLMs: generation, finetuning.",
+    Choice("task", Task),
+    default=Needed,
 )
 _target, _hardware, _answer = (
     partial(ask, section=name) for name in (spec.TARGET, spec.HARDWARE, spec.ANSWER)
@@ -106,32 +108,29 @@ class NetworkQuestion(spec.SpecQuestion):
         "too: it says what a sample is.",
         Network(),
         name="model",
+        default=Needed,
     )
-    task: Task = _workload("What the instance does.", Choice("task", Task))
+    task: Task = _workload("What the instance does.", Choice("task", Task), default=Needed)
     target_throughput: float | None = _target(
         "Samples per second to reach (images, sequences or tokens). Without it, results are "
         "ranked by cost: of the run, or of a million samples.",
         RATE,
-        default=None,
     )
     batch_size: int | None = _workload(
         "Samples in a batch, on each GPU.",
         Number(whole=True, most=LARGEST_BATCH),
-        default=None,
         usual="chosen by the advisor",
     )
     precision: Precision | None = _workload(
         "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32), fp16, or auto: the mixed one "
         "that the GPU's tensor cores compute, fp32 without any.",
         Choice("precision", (*Precision, AUTO), every=AUTO),
-        default=None,
         usual=AUTO,
     )
     dataset_name: str | None = _workload(
         f"The data: {', '.join(DATASETS)}, or a path of your own images or text.",
         KnownOrPath("dataset", tuple(DATASETS), "NAME|PATH"),
         name="dataset",
-        default=None,
         usual="what such a network usually reads: imagenet, tokens, ..",
         in_document=False,
     )
@@ -140,14 +139,12 @@ class NetworkQuestion(spec.SpecQuestion):
         "pixels (256 x 256).",
         Choice("format", FORMATS),
         name="data_format",
-        default=None,
         usual="files",
         in_document=False,
     )
     dataset_samples: int | None = _workload(
         "How many samples your data set has, each like those of the data named: sizes disk and epochs.",
         Number(whole=True, counted=True),
-        default=None,
         usual="as many as the data named",
         in_document=False,
     )
@@ -155,34 +152,29 @@ class NetworkQuestion(spec.SpecQuestion):
     stack: Stack = _workload(
         "How PyTorch runs the network: eager or torch.compile.",
         Choice("stack", Stack),
-        default=None,
         value=Stack.EAGER,
         usual="eager",
     )
     memory_format: MemoryFormat | None = _workload(
         "Memory layout of images: contiguous, channels_last, or auto: the faster one on each GPU.",
         Choice("memory format", (*MemoryFormat, AUTO), every=AUTO),
-        default=None,
         usual=AUTO,
     )
     tf32: Tf32 = _workload(
         "Which fp32 arithmetic may round to TF32.",
         Choice("use of TF32", Tf32),
-        default=None,
         value=Tf32.CONVOLUTIONS,
         usual="convolutions",
     )
     protocol: Protocol = _workload(
         "The training step that is meant: a typical script's of today, or a bare one. Training only.",
         Choice("protocol", Protocol),
-        default=None,
         value=Protocol.SCRIPT,
         usual="script",
     )
     input: str | None = _workload(
         "Size of one sample: 384 or 3x384x384 (image), seq:384 (tokens).",
         Text("SIZE"),
-        default=None,
         usual="the network's own",
     )
     sample_input: str | None = None
@@ -192,14 +184,12 @@ class NetworkQuestion(spec.SpecQuestion):
     steps: int | None = _workload(
         "Denoising steps of an image that a diffusion network makes. Inference only.",
         Number(whole=True, most=1000),
-        default=None,
         usual=str(USUAL_STEPS),
         in_document=False,
     )
     guidance: bool | None = _workload(
         "Whether a denoising step follows the text by two passes through the network.",
         Flag(),
-        default=None,
         usual="two passes; flux.1-dev takes one",
         in_document=False,
     )
@@ -215,15 +205,13 @@ class NetworkQuestion(spec.SpecQuestion):
         "Upper limit for the p99 latency in ms of one batch alone, with decoding and copying: what "
         "waits in a queue before it is not counted. Inference only.",
         Number(metavar="MS"),
-        default=None,
     )
     epochs: float | None = _run(
-        "Length of the run in passes over the data set; adds its hours and cost.", Number(), default=None
+        "Length of the run in passes over the data set; adds its hours and cost.", Number()
     )
     samples: int | None = _run(
         "Length of the run in samples, whatever the size of the data set; adds its hours and cost.",
         Number(whole=True),
-        default=None,
     )
     max_hours: float | None = spec.MAX_HOURS
     max_run_usd: float | None = spec.MAX_COST
@@ -232,7 +220,6 @@ class NetworkQuestion(spec.SpecQuestion):
         "Longest first pass over the data in hours: it reads from the disk, where later ones "
         "may read from RAM. Training only.",
         Number(metavar="HOURS"),
-        default=None,
         usual="with a target and no --epochs: twice a pass at the target",
     )
     most_instances: int | None = spec.MAX_COUNT._replace(
@@ -383,7 +370,7 @@ class Verify(NetworkQuestion):
 
     asks = (*_OF_WORKLOAD, "max_latency_ms", "max_usd_per_hour")
 
-    target_throughput: float | None = _target("Samples per second to reach.", RATE)
+    target_throughput: float | None = _target("Samples per second to reach.", RATE, default=Needed)
 
 
 # Limits that an answer about a named instance is checked against, and their names for users.
@@ -438,30 +425,19 @@ class Predict(_NamedHardware):
     without_gpu = Message("name an {instance}", instance=FieldName("instance"))
 
     task: Task = _TASK
-    instance: str | None = _hardware(
-        "Instance type, as g4dn.xlarge.", Text("TYPE"), default=None, required=True
-    )
+    instance: str | None = _hardware("Instance type, as g4dn.xlarge.", Text("TYPE"), required=True)
     gpu: str | None = _hardware(
-        "A GPU by itself, without a host: 'RTX 5090'. Instead of an instance.",
-        Text("GPU"),
-        default=None,
-        where="cli",
+        "A GPU by itself, without a host: 'RTX 5090'. Instead of an instance.", Text("GPU"), where="cli"
     )
     other_vcpus: int | None = _hardware(
-        "What if the instance had this many vCPUs.",
-        Number(whole=True, most=MOST_VCPUS),
-        name="vcpus",
-        default=None,
+        "What if the instance had this many vCPUs.", Number(whole=True, most=MOST_VCPUS), name="vcpus"
     )
     other_memory_mib: float | None = _hardware(
         "What if the instance had this much RAM: 24GiB.",
         Parsed(parse_memory_mib, size_text, "SIZE"),
         name="memory",
-        default=None,
     )
-    curve: Curve | None = ask(
-        "How the rate moves with vCPUs, RAM and disk.", CurveOf(), default=None, where="http"
-    )
+    curve: Curve | None = ask("How the rate moves with vCPUs, RAM and disk.", CurveOf(), where="http")
     explain: bool = spec.EXPLAIN
 
     def __post_init__(self) -> None:
@@ -483,14 +459,11 @@ class Compare(_NamedHardware):
         "Instance types, two or more: a,b, or the option again.", Names("TYPE"), default=()
     )
     gpu: GpuFilter | None = _hardware(
-        "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...",
-        spec.GPUS,
-        default=None,
+        "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...", spec.GPUS
     )
     baseline: str | None = _answer(
         "What counts as 1: an instance type, or a GPU where GPUs are compared.",
         Text("NAME"),
-        default=None,
         usual="the first one",
     )
 
@@ -513,7 +486,10 @@ class MemoryQuestion(Question):
     """The question of `advisor memory`."""
 
     network: str = ask(
-        "The network: a name from `advisor networks`, or your own file.py:build.", Network(), name="model"
+        "The network: a name from `advisor networks`, or your own file.py:build.",
+        Network(),
+        name="model",
+        default=Needed,
     )
     task: Task = ask(
         "What the network does: training or inference.",
@@ -525,13 +501,11 @@ class MemoryQuestion(Question):
         "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32), fp16, or auto: the mixed one "
         "that all of the GPUs compute, fp32 where none has tensor cores.",
         Choice("precision", (*Precision, AUTO), every=AUTO),
-        default=None,
         usual=AUTO,
     )
     optimizer: str | None = ask(
         "Optimizer; decides how many values are kept per weight. Training only.",
         Choice("optimizer", OPTIMIZERS),
-        default=None,
         usual="momentum",
     )
     checkpointing: bool = ask(
@@ -541,16 +515,12 @@ class MemoryQuestion(Question):
     input_size: int | None = ask(
         "Side of square images in pixels.",
         Number(whole=True, metavar="PIXELS"),
-        default=None,
         where="cli",
         usual="the network's own",
     )
-    input: str | None = ask("The same, as 3x384x384.", Text("SIZE"), default=None, where="cli")
+    input: str | None = ask("The same, as 3x384x384.", Text("SIZE"), where="cli")
     gpu: GpuFilter | None = ask(
-        "Only these GPUs: names (T4,L4), or memory of one (24GiB..).",
-        spec.GPUS,
-        default=None,
-        usual="those for rent",
+        "Only these GPUs: names (T4,L4), or memory of one (24GiB..).", spec.GPUS, usual="those for rent"
     )
     confidence: float = ask("Probability with which each bound holds.", Probability(), default=0.95)
 

@@ -16,7 +16,7 @@ from advisor.questions.fields import Choice, Flag, Kind, wrong
 CONTRADICTION = "contradiction"
 
 
-class _Missing:
+class Needed:
     """The default of a field that must be given."""
 
 
@@ -49,7 +49,7 @@ class Field(NamedTuple):
     @property
     def required(self) -> bool:
         """Whether it must be given."""
-        return self.default is _Missing
+        return self.default is Needed
 
     @property
     def option(self) -> str:
@@ -64,18 +64,18 @@ def ask(
     where: str = "both",
     section: str = "Options",
     *,
-    default: Any = _Missing,
+    default: Any = None,
     required: bool = False,
     name: str = "",
-    value: Any = _Missing,
+    value: Any = Needed,
     in_document: bool = True,
 ) -> Any:
-    """Declare a field of a question; without a default it must be given."""
-    value = default if value is _Missing else value
+    """Declare a field of a question, which is left to the advisor (None) unless it says otherwise."""
+    value = default if value is Needed else value
     return Field(help, kind, section, default, usual, where, required, name, value, in_document)
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(ask,))
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 class _QuestionType(StructMeta):
     """Replaces the `Field`s in a question's body by their values, and keeps the `Field`s aside."""
 
@@ -84,7 +84,7 @@ class _QuestionType(StructMeta):
         for attribute, field in own.items():
             own[attribute] = field._replace(name=field.name or attribute, attribute=attribute)
             body[attribute] = field.value
-            if field.value is _Missing:
+            if field.value is Needed:
                 del body[attribute]
         made: Any = super().__new__(mcls, name, bases, body, frozen=True, kw_only=True)
         inherited: Mapping[str, Field] = getattr(bases[0], "declared", {})

@@ -19,7 +19,6 @@ class Ranks(Question):
         "Measure how training scales over so many processes on each node, one a GPU.",
         Number(whole=True, most=_MOST_RANKS),
         "one process, no scaling",
-        default=None,
     )
     nodes: int = _ranks(
         "Nodes that train together; the same command runs on each.",
@@ -30,22 +29,17 @@ class Ranks(Question):
         "Which of the nodes this one is, from 1.", Number(whole=True, most=_MOST_NODES), default=1
     )
     rendezvous: str | None = _ranks(
-        "Address and free port of the first node, as 10.0.0.5:29500.",
-        Text("HOST:PORT"),
-        "this node alone",
-        default=None,
+        "Address and free port of the first node, as 10.0.0.5:29500.", Text("HOST:PORT"), "this node alone"
     )
     network_gbit: float | None = _ranks(
         "Gbit/s of the network between the nodes, as sold: the baseline, never the burst.",
         Number(metavar="GBIT/S"),
         "not known: how much of it is reached stays unknown",
-        default=None,
     )
     accelerator: str | None = _ranks(
         "emulated:T4 exchanges real gradients at the pace of a GPU that is not here.",
         Text("emulated:GPU"),
         "this machine's GPUs, else its CPU",
-        default=None,
     )
     batch_size: int = _ranks(
         "With --ranks: samples of a batch of one rank.", Number(whole=True, most=1_000_000), default=32

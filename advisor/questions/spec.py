@@ -33,9 +33,7 @@ CLOUD: Any = _place(
     Text("CLOUD"),
     default="aws",
 )
-REGION: Any = _place(
-    "Region to search.", Text("REGION"), default=None, usual="us-east-1 for aws, else all regions"
-)
+REGION: Any = _place("Region to search.", Text("REGION"), usual="us-east-1 for aws, else all regions")
 MARKET: Any = _place(
     "How you pay: on demand, spot, or a 1- or 3-year commitment.",
     Choice("market", Market),
@@ -47,15 +45,11 @@ RANKED_MARKET: Any = _place(
     default=Market.ON_DEMAND,
 )
 GPU: Any = _hardware(
-    "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).",
-    GPUS,
-    default=None,
-    usual="any",
+    "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).", GPUS, usual="any"
 )
 VCPUS: Any = _hardware(
     "vCPUs of the instance: 4..16, 8 or 8.. (at least 8).",
     Parsed(values.parse_vcpus, values.format_vcpus, "LEAST..MOST", or_number=True),
-    default=None,
     value=ANY,
     usual="any",
 )
@@ -63,7 +57,6 @@ MEMORY: Any = _hardware(
     "RAM of the instance: 32GiB..64GiB or 32GiB.. (at least 32 GiB).",
     Parsed(values.parse_ram, values.format_ram, "LEAST..MOST"),
     name="memory",
-    default=None,
     value=ANY,
     usual="any",
 )
@@ -75,16 +68,13 @@ EXPLAIN: Any = ask(
     default=False,
     in_document=False,
 )
-CURSOR: Any = ask("Where the page begins: out of a Link header.", Text(), default=None, where="http")
-MAX_HOURS: Any = ask(
-    "Longest run in hours, its start included.", Hours(metavar="HOURS"), section=RUN, default=None
-)
+CURSOR: Any = ask("Where the page begins: out of a Link header.", Text(), where="http")
+MAX_HOURS: Any = ask("Longest run in hours, its start included.", Hours(metavar="HOURS"), section=RUN)
 MAX_COST: Any = ask(
     "Most that the run may cost in USD, disk and start included.",
     Number(metavar="USD"),
     section=RUN,
     name="max_cost",
-    default=None,
 )
 # Assumed: booting, pulling an image, installing, loading and warming up.
 USUAL_START_MINUTES = {"preprocessing": 5.0, "inference": 8.0, "training": 10.0, "finetuning": 10.0}
@@ -101,7 +91,6 @@ START_MINUTES: Any = ask(
     FromZero(metavar="MINUTES"),
     "5 for preprocessing, 8 for inference, 10 for training and fine-tuning",
     section=RUN,
-    default=None,
 )
 # Most instances by default, for work that can be split; users may ask for more.
 USUAL_COUNT = 8
@@ -144,7 +133,6 @@ class SpecQuestion(Question):
         Probability(),
         section=TARGET,
         name="confidence",
-        default=None,
         usual="p10 and p90 are shown, and what a miss would cost counts against each spec that may miss",
         in_document=True,
     )
@@ -157,7 +145,6 @@ class SpecQuestion(Question):
         "estimated.",
         Parsed(values.parse_price_kinds, ",".join, "KIND[,KIND]"),
         name="price_kind",
-        default=None,
         value=(),
         usual="all of them, where no estimate wins by its error",
     )
@@ -176,12 +163,10 @@ class SpecQuestion(Question):
         Number(metavar="USD"),
         section=TARGET,
         name="max_price",
-        default=None,
     )
     quota: str | None = _hardware(
         "vCPUs that your AWS quotas still allow, by family: G=8,P=0, or by code: L-DB2E81BA=8.",
         Text("FAMILY=VCPUS,.."),
-        default=None,
         usual="no limit",
         in_document=False,
     )
@@ -191,15 +176,12 @@ class SpecQuestion(Question):
         "local.",
         Text("TYPE[:SIZE..]|TYPE,TYPE.."),
         name="disk",
-        default=None,
         usual="chosen by the advisor",
         in_document=False,
     )
     disk: DiskChoice | None = None
     disk_types: tuple[str, ...] = ()
-    max_gpus: int | None = _hardware(
-        "Most GPUs of one instance to use.", Number(whole=True), default=None, usual="all"
-    )
+    max_gpus: int | None = _hardware("Most GPUs of one instance to use.", Number(whole=True), usual="all")
     horizon_hours: float = ask(
         "Hours you will use the instance; decides whether a verifying trial pays for itself and, with "
         "--market any, whether a commitment does: its whole term is paid.",
@@ -213,7 +195,6 @@ class SpecQuestion(Question):
         "10; a table on a terminal shows 4",
         section=ANSWER,
         name="max_results",
-        default=None,
         in_document=False,
     )
     max_results: int = USUAL_RESULTS

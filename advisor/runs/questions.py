@@ -12,7 +12,7 @@ from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.live import LIVE_CLOUDS
 from advisor.messages import option_name
 from advisor.questions.fields import Choice, File, Kind, Number, Text, Texts, wrong
-from advisor.questions.question import Question, ask
+from advisor.questions.question import Needed, Question, ask
 from advisor.questions.values import parse_gpus
 from advisor.runs.fields import BUDGET, REGION, Budget, Nested
 from advisor.runs.sweep_questions import MARKET, Launch, SweepRun, dollars, launch
@@ -33,11 +33,9 @@ class VerificationRun(Launch):
         Kind(),
         default=AUTO,
     )
-    accelerator: str | None = ask(
-        "cuda, cpu or emulated:<GPU>.", Text(), "the GPU that is here", default=None
-    )
-    data: Path | None = ask("Your own images.", File(), "generated", default=None)
-    samples: int | None = ask("Number of images to generate.", Number(whole=True), "enough", default=None)
+    accelerator: str | None = ask("cuda, cpu or emulated:<GPU>.", Text(), "the GPU that is here")
+    data: Path | None = ask("Your own images.", File(), "generated")
+    samples: int | None = ask("Number of images to generate.", Number(whole=True), "enough")
     minutes: float = ask("Longest measurement in minutes.", Number(), default=2.0)
     budget: Budget | None = launch("Limit of --on aws: 1USD.", BUDGET, default=None)
     top: int | None = launch(
@@ -97,9 +95,9 @@ class PriceRefresh(Question):
     """Which prices are fetched, as by `advisor catalog refresh`; keys come from the environment."""
 
     cloud: str = ask("Cloud.", Choice("cloud", tuple(LIVE_CLOUDS)), default=DEFAULT_CLOUD)
-    region: str | None = ask("Region.", Text(), "us-east-1 of aws", default=None)
+    region: str | None = ask("Region.", Text(), "us-east-1 of aws")
     market: str = ask("Market.", MARKET, default="any")
-    gpu: str | None = ask("GPUs, as T4,L4.", Text(), default=None)
+    gpu: str | None = ask("GPUs, as T4,L4.", Text())
 
     def __post_init__(self) -> None:
         if self.region is None and self.cloud != DEFAULT_CLOUD:
@@ -113,22 +111,19 @@ class PriceRefresh(Question):
 class ScheduleRequest(Question):
     """When something runs by itself; over HTTP also what: one of `sweep`, `fit` and `catalog_refresh`."""
 
-    cron: str = ask("When to run: '0 3 * * 1' is Mondays at 3:00.", Text("LINE"))
+    cron: str = ask("When to run: '0 3 * * 1' is Mondays at 3:00.", Text("LINE"), default=Needed)
     timezone: str = ask("Time zone, as Europe/Berlin.", Text("ZONE"), default="UTC")
-    name: str | None = ask("Name of the schedule.", Text(), "derived from the command", default=None)
+    name: str | None = ask("Name of the schedule.", Text(), "derived from the command")
     misfire: str = ask(
         "After due times without a daemon: run once, or skip.",
         Choice("misfire", ("run-once", "skip")),
         default="run-once",
     )
     budget_per_month: str | None = ask(
-        "Monthly budget, as 20USD; runs that could exceed it are skipped.", Text("MONEY"), default=None
+        "Monthly budget, as 20USD; runs that could exceed it are skipped.", Text("MONEY")
     )
     report: Path | None = ask(
-        "After each run, report on the workloads of this plan (docs/how-to/reports.md).",
-        File(),
-        where="cli",
-        default=None,
+        "After each run, report on the workloads of this plan (docs/how-to/reports.md).", File(), where="cli"
     )
     send: tuple[str, ...] = ask(
         "Where to send the report and what changed since the last one; as `report --send`.",
@@ -145,11 +140,9 @@ class ScheduleRequest(Question):
         where="cli",
         default="always",
     )
-    sweep: SweepRun | None = ask("What `sweep run` measures.", Nested(SweepRun), where="http", default=None)
-    fit: FitRun | None = ask("A fit.", Nested(FitRun), where="http", default=None)
-    catalog_refresh: PriceRefresh | None = ask(
-        "A price refresh.", Nested(PriceRefresh), where="http", default=None
-    )
+    sweep: SweepRun | None = ask("What `sweep run` measures.", Nested(SweepRun), where="http")
+    fit: FitRun | None = ask("A fit.", Nested(FitRun), where="http")
+    catalog_refresh: PriceRefresh | None = ask("A price refresh.", Nested(PriceRefresh), where="http")
 
 
 def words_of(question: Question, without: Iterable[str] = ()) -> tuple[str, ...]:

@@ -31,12 +31,12 @@ _MOST_ROWS = 1000
 class Measurements(Question):
     """A filter of measurements; all given fields must match."""
 
-    model: str | None = ask("Only this network.", Text("NAME"), default=None)
-    task: Task | None = ask("Only this task.", Choice("task", Task), default=None)
-    accelerator: str | None = ask("Only this accelerator: emulated:T4.", Text("KIND"), default=None)
-    status: Status | None = ask("Only this status: ok, failed.", Choice("status", Status), default=None)
+    model: str | None = ask("Only this network.", Text("NAME"))
+    task: Task | None = ask("Only this task.", Choice("task", Task))
+    accelerator: str | None = ask("Only this accelerator: emulated:T4.", Text("KIND"))
+    status: Status | None = ask("Only this status: ok, failed.", Choice("status", Status))
     limited_by: LimitedBy | None = ask(
-        "Only this kind of limit: cgroup-v2, none.", Choice("limited by", LimitedBy), default=None
+        "Only this kind of limit: cgroup-v2, none.", Choice("limited by", LimitedBy)
     )
 
     def wanted(self) -> dict[str, str]:
@@ -53,9 +53,7 @@ class MeasurementPage(Measurements):
     limit: int = ask(
         "Measurements of a page.", Number(whole=True, client_most=_MOST_ROWS), where="http", default=100
     )
-    cursor: int | None = ask(
-        "Where the page begins.", Number(whole=True, client_most=10**18), where="http", default=None
-    )
+    cursor: int | None = ask("Where the page begins.", Number(whole=True, client_most=10**18), where="http")
 
 
 class MeasurementExport(Measurements):

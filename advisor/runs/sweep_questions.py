@@ -79,20 +79,16 @@ class Launch(Question):
         default=HERE,
     )
     dry_run: bool = of_launch("With --on aws: check everything, launch nothing.", Flag(), default=False)
-    hours: float | None = launch(
-        "Longest life of an instance in hours.", Amount(most=168, metavar="HOURS"), default=None
-    )
+    hours: float | None = launch("Longest life of an instance in hours.", Amount(most=168, metavar="HOURS"))
     queue: float | None = launch(
-        "Minutes to wait for capacity.", Amount(most=10_080, metavar="MINUTES"), "15", default=None
+        "Minutes to wait for capacity.", Amount(most=10_080, metavar="MINUTES"), "15"
     )
-    owner: str | None = of_launch("Owner tag.", TAG, "your user name", default=None)
-    sweep_id: str | None = of_launch("Name of the sweep.", Kind(), "derived from its options", default=None)
-    bucket: str | None = of_launch("S3 bucket for jobs and results.", Kind(), "ADVISOR_BUCKET", default=None)
-    subnet: str | None = of_launch("Subnet.", Kind(), "the default subnets", default=None)
-    image: str | None = of_launch("Machine image.", Kind(), "AWS's newest with the GPU driver", default=None)
-    instance_profile: str | None = of_launch(
-        "Role of the instance, or none.", Kind(), "advisor-guest", default=None
-    )
+    owner: str | None = of_launch("Owner tag.", TAG, "your user name")
+    sweep_id: str | None = of_launch("Name of the sweep.", Kind(), "derived from its options")
+    bucket: str | None = of_launch("S3 bucket for jobs and results.", Kind(), "ADVISOR_BUCKET")
+    subnet: str | None = of_launch("Subnet.", Kind(), "the default subnets")
+    image: str | None = of_launch("Machine image.", Kind(), "AWS's newest with the GPU driver")
+    instance_profile: str | None = of_launch("Role of the instance, or none.", Kind(), "advisor-guest")
 
     @property
     def on_aws(self) -> bool:
@@ -110,9 +106,7 @@ class SweepGrid(Launch):
 
     asks: ClassVar[tuple[str, ...]] = ()  # no field of `Launch`: only a run has a place
 
-    preset: str | None = _trial(
-        "Sweep by name: small (under 10 minutes).", Choice("preset", PRESETS), default=None
-    )
+    preset: str | None = _trial("Sweep by name: small (under 10 minutes).", Choice("preset", PRESETS))
     networks: tuple[str, ...] = _trial(
         "Networks: alexnet,googlenet, or your own: net.py:build.", _NETWORKS, default=()
     )
@@ -134,9 +128,7 @@ class SweepGrid(Launch):
     cache: tuple[CacheState, ...] = _trial(
         "Page cache at the start: warm, cold or both.", _STATES, "warm", default=()
     )
-    precision: Precision | None = _trial(
-        "Number format: fp32, amp or bf16.", _PRECISION, "fp32", default=None
-    )
+    precision: Precision | None = _trial("Number format: fp32, amp or bf16.", _PRECISION, "fp32")
     memory_format: tuple[MemoryFormat, ...] = _trial(
         "Memory layouts of images: contiguous,channels_last.",
         _FORMATS,
@@ -159,7 +151,6 @@ class SweepGrid(Launch):
         "(s3://bucket/photos); of a service, a name that it allows.",
         Place(),
         "generated",
-        default=None,
     )
     decoder: str = _trial("Decoder of JPEG files.", Choice("decoder", DECODERS), default="pillow")
     rel_error: float = _trial("Stop a trial once its rate is known this precisely.", Share(), default=0.02)
@@ -167,12 +158,9 @@ class SweepGrid(Launch):
         "Seconds of steady state that a trial measures at least.",
         Amount(most=3600, metavar="SECONDS"),
         "60 on a GPU, else 4",
-        default=None,
     )
     repeats: int = _trial("Runs of each trial, in random order, stored in one row.", _COUNT, default=1)
-    iterations: int | None = _trial(
-        "Number of steps of each trial, in place of a relative error.", _COUNT, default=None
-    )
+    iterations: int | None = _trial("Number of steps of each trial, in place of a relative error.", _COUNT)
     disk_path: tuple[tuple[str, Path], ...] = _trial(
         "Folder on a mounted disk of that type, as gp3=/mnt/gp3; it is not throttled.",
         DiskPath(),
@@ -180,7 +168,7 @@ class SweepGrid(Launch):
         default=(),
     )
     ray_address: str | None = _trial(
-        "Address of the Ray cluster to measure on.", Text("ADDRESS"), where="cli", default=None
+        "Address of the Ray cluster to measure on.", Text("ADDRESS"), where="cli"
     )
 
     def __post_init__(self) -> None:
@@ -219,15 +207,14 @@ class PlannedSweep(SweepGrid):
         "Choose the most informative trials, and stop when they suffice.", Flag(), default=False
     )
     budget: Budget | None = _planning(
-        "Limit of --adaptive: 30trials, 2h, 90min or 5USD; of --on aws: 5USD.", BUDGET, default=None
+        "Limit of --adaptive: 30trials, 2h, 90min or 5USD; of --on aws: 5USD.", BUDGET
     )
     target_throughput: float | None = _planning(
         "With --adaptive: find the cheapest spec that reaches this rate (samples/s).",
         Amount(counted=True, metavar="RATE"),
-        default=None,
     )
     usd_per_hour: float | None = _planning(
-        "Price of this host, for costs and budgets.", Amount(metavar="PRICE"), default=None
+        "Price of this host, for costs and budgets.", Amount(metavar="PRICE")
     )
     instance: tuple[str, ...] = _planning(
         "Type of this host, for its price; with --on aws the types to launch.", _TYPES, default=()
@@ -273,7 +260,6 @@ class SweepRun(PlannedSweep):
         "How trials run: by default ray on a cluster and on several GPUs, else process; inline is "
         "for debugging (no limits, never fitted).",
         ClientChoice("executor", EXECUTORS, "inline"),
-        default=None,
     )
     retry_failed: bool = ask("Repeat failed and contaminated trials.", Flag(), default=False)
     when_busy: str = ask(
@@ -285,9 +271,9 @@ class SweepRun(PlannedSweep):
     region: tuple[str, ...] = launch(
         "AWS regions, tried in this order.", Regions("REGION"), "us-east-1", default=()
     )
-    market: str | None = launch("Market of the rented instance.", MARKET, "any", default=None)
+    market: str | None = launch("Market of the rented instance.", MARKET, "any")
     database_parameter: str | None = of_launch(
-        "SSM parameter that holds the URL of a shared PostgreSQL.", Kind(), default=None
+        "SSM parameter that holds the URL of a shared PostgreSQL.", Kind()
     )
 
     def __post_init__(self) -> None:
@@ -342,7 +328,7 @@ class NewSweep(SweepRun):
     dry_run: bool = ask("Show the plan; start nothing.", Flag(), where="http", default=False)
     max_minutes: float = ask("It is ended after so long.", Amount(most=10_080), where="http", default=1440.0)
     fresh_since: datetime | None = ask(
-        "Repeat trials measured before this time: 2026-11-21T03:00Z.", Moment(), where="http", default=None
+        "Repeat trials measured before this time: 2026-11-21T03:00Z.", Moment(), where="http"
     )
 
     only_on_aws = SweepRun.only_on_aws[1:]  # without `dry_run`, which also works on this machine
@@ -351,19 +337,15 @@ class NewSweep(SweepRun):
 class Watching(Question):
     """How a sweep is watched from inside: its log and its metrics."""
 
-    log_file: Path | None = _watch(
-        "Log file, one JSON object a line.", File(), "the user's log", default=None
-    )
+    log_file: Path | None = _watch("Log file, one JSON object a line.", File(), "the user's log")
     log_level: str = _watch(
         "Least level that is logged.", Choice("log level", ("debug", "info", "warning")), default="info"
     )
-    metrics_port: int | None = _watch("Port for Prometheus metrics.", PORT, default=None)
+    metrics_port: int | None = _watch("Port for Prometheus metrics.", PORT)
     metrics_host: str | None = _watch(
-        "Address of the metrics port; it has no password.", Text("HOST"), "127.0.0.1", default=None
+        "Address of the metrics port; it has no password.", Text("HOST"), "127.0.0.1"
     )
-    metrics_file: Path | None = _watch(
-        "File for metrics (.prom), for the node exporter.", File(), default=None
-    )
+    metrics_file: Path | None = _watch("File for metrics (.prom), for the node exporter.", File())
 
     def __post_init__(self) -> None:
         if self.metrics_host and self.metrics_port is None:

@@ -27,21 +27,19 @@ class ServedModel(Question):
     """The way a language model is reached or started, and the load that it gets."""
 
     endpoint: str | None = _served(
-        "URL of an OpenAI-compatible server, as http://localhost:8000.", Text("URL"), default=None
+        "URL of an OpenAI-compatible server, as http://localhost:8000.", Text("URL")
     )
     engine: str | None = _served(
         "Without --endpoint: the engine to start here (vllm, llama.cpp, transformers), with "
         "arguments of its own after --. With it: which engine serves there.",
         Choice("engine", _ENGINES),
         "what the server says of itself",
-        default=None,
     )
     served_model: str | None = _served(
         "The model's name on the server; of an engine that is started: the folder, file or name "
         "that it loads.",
         Text("NAME"),
         "--model, or the server's only one",
-        default=None,
     )
     input_tokens: int = _served("Tokens of a prompt, in the mean.", _TOKENS, default=512)
     output_tokens: int = _served("Tokens of an answer, in the mean.", _TOKENS, default=128)
@@ -57,30 +55,21 @@ class ServedModel(Question):
         "none",
         default=(),
     )
-    gpu: str | None = _served("The GPU that serves, as L4.", Text("NAME"), "this machine's", default=None)
-    gpus: int | None = _served(
-        "How many of them serve.", Number(whole=True, most=_MOST_GPUS), "1", default=None
-    )
+    gpu: str | None = _served("The GPU that serves, as L4.", Text("NAME"), "this machine's")
+    gpus: int | None = _served("How many of them serve.", Number(whole=True, most=_MOST_GPUS), "1")
     tensor_parallel: int | None = _served(
-        "GPUs that share one copy of the model.",
-        Number(whole=True, most=_MOST_GPUS),
-        "all of --gpus",
-        default=None,
+        "GPUs that share one copy of the model.", Number(whole=True, most=_MOST_GPUS), "all of --gpus"
     )
     link: str | None = _served(
         "How the GPUs of a copy reach each other: nvlink or pcie.",
         Choice("link", LINKS),
         "as the GPU's data sheet has it",
-        default=None,
     )
     kv_precision: KvPrecision | None = _served(
-        "Format of the KV cache: bf16 or fp8.", Choice("KV precision", KvPrecision), "bf16", default=None
+        "Format of the KV cache: bf16 or fp8.", Choice("KV precision", KvPrecision), "bf16"
     )
     api_key_file: Path | None = _served(
-        "File that holds the server's key.",
-        File(),
-        "ADVISOR_ENDPOINT_API_KEY in the environment",
-        default=None,
+        "File that holds the server's key.", File(), "ADVISOR_ENDPOINT_API_KEY in the environment"
     )
 
     def __post_init__(self) -> None:
@@ -128,19 +117,14 @@ class VerifyGeneration(RecommendGeneration):
         "URL of the server on the instance, as http://localhost:8000.",
         Text("URL"),
         "with --on aws: the answer's engine, started there",
-        default=None,
     )
     served_model: str | None = _verified(
         "The model's name on the server; with --on aws what the engine loads.",
         Text("NAME"),
         "--model, or the server's only one",
-        default=None,
     )
     api_key_file: Path | None = _verified(
-        "File that holds the server's key.",
-        File(),
-        "ADVISOR_ENDPOINT_API_KEY in the environment",
-        default=None,
+        "File that holds the server's key.", File(), "ADVISOR_ENDPOINT_API_KEY in the environment"
     )
 
     @property

@@ -12,7 +12,7 @@ from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option, question_options
 from advisor.errors import UsageError
 from advisor.questions.fields import RATE, File, Files, Flag, Parsed, Text
-from advisor.questions.question import Question, ask
+from advisor.questions.question import Needed, Question, ask
 from advisor.render.text import table
 from advisor.runs.fields import parse_budget
 
@@ -39,23 +39,21 @@ _COLUMN = Text("COLUMN")
 class Simulated(Question):
     """The question of `advisor sweep simulate`."""
 
-    table: Path = ask("CSV: columns of the configuration, then cost or duration.", File())
+    table: Path = ask("CSV: columns of the configuration, then cost or duration.", File(), default=Needed)
     history: tuple[Path, ...] = ask(
         "Table of other workloads with the same columns. Repeatable.", Files(), default=()
     )
-    workload: str | None = ask("Workload, if the table has several.", Text("NAME"), default=None)
+    workload: str | None = ask("Workload, if the table has several.", Text("NAME"))
     budget: int = ask("Most trials.", Parsed(_trials, "{}trials".format, "AMOUNT"), default=10)
-    target_throughput: float | None = ask(
-        "Find the cheapest configuration that reaches this rate.", RATE, default=None
-    )
+    target_throughput: float | None = ask("Find the cheapest configuration that reaches this rate.", RATE)
     seed: int = ask("Tie-breaker.", Parsed(_seed, str, "NUMBER"), "0", default=0)
     no_stop: bool = ask("Ignore the stopping rule.", Flag(), default=False)
-    cost: str | None = ask("Column: cost of a run.", _COLUMN, default=None)
-    seconds: str | None = ask("Column: duration in seconds.", _COLUMN, default=None)
-    price: str | None = ask("Column: price per hour.", _COLUMN, default=None)
-    throughput: str | None = ask("Column: throughput.", _COLUMN, default=None)
-    status: str | None = ask("Column: success (ok, true, yes or 1).", _COLUMN, default=None)
-    ignore: str | None = ask("Columns that are not part of the configuration.", Text("COLUMNS"), default=None)
+    cost: str | None = ask("Column: cost of a run.", _COLUMN)
+    seconds: str | None = ask("Column: duration in seconds.", _COLUMN)
+    price: str | None = ask("Column: price per hour.", _COLUMN)
+    throughput: str | None = ask("Column: throughput.", _COLUMN)
+    status: str | None = ask("Column: success (ok, true, yes or 1).", _COLUMN)
+    ignore: str | None = ask("Columns that are not part of the configuration.", Text("COLUMNS"))
 
 
 @click.command()
