@@ -79,7 +79,7 @@ class Destination(NamedTuple):
         path = None if out in (None, "-") else Path(str(out))
         targets: tuple[Target, ...] = ()
         if send:
-            from advisor.runs.delivery.sending import checked_target
+            from advisor.runs.delivery.targets import checked_target
 
             targets = tuple(map(checked_target, send))
         if path is not None:
@@ -106,7 +106,7 @@ def format_of_targets(send: Sequence[str]) -> str:
 
 def send_out(message: Letter, targets: Sequence[Target]) -> None:
     """Send a message to every target; raise `DeliveryError` with the errors of those that failed."""
-    from advisor.runs.delivery.sending import deliver
+    from advisor.runs.delivery.targets import deliver
 
     deliveries = [deliver(message, target, say=tell) for target in targets]
     for delivery in deliveries:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -36,7 +35,7 @@ from advisor.runs.fitting import after_sweep
 from advisor.runs.questions import ScheduleRequest
 from advisor.runs.sweep_questions import SweepRun
 from advisor.store.records import Reporting
-from advisor.units import format_rate, format_span, format_usd
+from advisor.units import format_counted, format_span, format_usd
 
 if TYPE_CHECKING:
     from advisor.store.records import Leader, Run, Schedule
@@ -77,24 +76,6 @@ def _whole_path(word: str) -> str:
     if kind != "file" or path.startswith("/"):
         return word
     return f"file:{Path.cwd() / path}{'/' if path.endswith('/') else ''}"
-
-
-@click.command("report", hidden=True)
-@click.argument("number", type=int)
-@click.option("--failed", default="", help="Why the run failed.")
-def report_run(number: int, failed: str) -> None:
-    """Report on a run that has ended: what its process starts. Prints what became of it."""
-    from advisor.runs.scheduled_reports import report_after
-    from advisor.store.schedules import ScheduleBook
-
-    with closing(ScheduleBook(reading=True)) as book:
-        run = book.runs.numbered(number)
-        kept = book.numbered(run.schedule) if run and run.schedule is not None else None
-    if run is None or kept is None:
-        raise UsageError(f"there is no run {number}")
-    os.chdir(kept.folder)  # paths of the plan and in it are relative to this
-    report = report_after(kept, plan_report, tell, failed)
-    click.echo(json.dumps(report))
 
 
 # Options that the schedule sets itself -> the text of the error.
@@ -157,7 +138,10 @@ def add(question: ScheduleRequest, command: tuple[str, ...]) -> None:
     new, due = schedules.new_schedule(question, checked_command(command), str(Path.cwd()), now, reporting)
     with closing(ScheduleBook()) as book:
         kept, leader = book.add(new, now=now), book.leader()
-    click.echo(added_text(kept, due, leader))
+    click.echo(
+        f"Added '{kept.name}': first {_moment(due.timestamp(), kept)}, then by '{kept.cron}'.\n"
+        f"  advisor {shlex.join(kept.command)}\n{_daemon_text(leader)}"
+    )
 
 
 @schedule.command("list")
@@ -201,7 +185,7 @@ def remove(name: str) -> None:
     with closing(ScheduleBook()) as book:
         gone = book.remove(name, now=time.time())
         goes_on = book.running(gone.number)
-    click.echo(f"Removed '{name}'{'; the run that goes on comes to its end' if goes_on else ''}.")
+    click.echo(f"Removed '{name}'{'; its current run ends by itself' if goes_on else ''}.")
 
 
 @schedule.command()
@@ -210,20 +194,17 @@ def run() -> None:
 
     One at a time serves a database; a second one waits, and goes on when the first has gone."""
     from advisor.runs.daemon import PATIENCE_SECONDS, Daemon
-    from advisor.runs.delivery.sending import resend_until
     from advisor.store.schedules import ScheduleBook
 
     with closing(ScheduleBook(patience_seconds=PATIENCE_SECONDS)) as book:
         daemon, stopping = Daemon(book, say=_say), _Stopping()
         with handled_signals(stopping):
             _say(f"watching the schedules in '{book.name}'; Ctrl-C ends this")
-            threading.Thread(target=resend_until, args=(stopping.event, _say), daemon=True).start()
             try:
                 daemon.serve(stopping.event)
             finally:
                 ended = daemon.leave()
-    ended_words = "1 run is" if len(ended) == 1 else f"{len(ended)} runs are"
-    kept = f"; {ended_words} gone on with by the next daemon" if ended else ""
+    kept = f"; the next one continues {format_counted(len(ended), 'run')}" if ended else ""
     raise Stopped(f"the daemon has ended{kept}", exit_code=128 + stopping.number)
 
 
@@ -232,14 +213,15 @@ def run() -> None:
 def execute(number: int) -> None:
     """Execute the run of that number: what the daemon and the HTTP service start."""
     from advisor.runs.jobs import execute as executed
-    from advisor.runs.scheduled_reports import report_in_process
+    from advisor.runs.scheduled_reports import report_after
     from advisor.store.schedules import ScheduleBook
 
+    def report(kept: Schedule, failed: str) -> dict[str, Any]:
+        os.chdir(kept.folder)  # paths of the plan and in it are relative to this
+        return report_after(kept, plan_report, tell, failed)
+
     with closing(ScheduleBook()) as book:
-        executed(book, number, follow=lambda run: after_sweep(run.due_at), report=report_in_process)
-
-
-schedule.add_command(report_run)
+        executed(book, number, follow=lambda run: after_sweep(run.due_at), report=report)
 
 
 class _Stopping:
@@ -263,160 +245,75 @@ def _say(line: str) -> None:
 
 
 _COLUMNS = ("name", "next", "last run", "this month", "command")
-_NOBODY = "No daemon runs: start one with `advisor schedule run`."
+_MOST_TRIALS = 5
 
 
-def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
-    """The text of `schedule add`: the schedule, its first due time, and whether a daemon will run it."""
-    who = f"The daemon on {leader.host} (process {leader.pid}) runs it." if leader else _NOBODY
-    command = f"  command     advisor {shlex.join(kept.command)}"
-    first = f"Added '{kept.name}': first {_local(due, kept.timezone)}, then by '{kept.cron}'."
-    return "\n".join([first, command, *_reporting_lines(kept.reporting), who])
+def _daemon_text(leader: Leader | None) -> str:
+    if leader is None:
+        return "No daemon runs: start one with `advisor schedule run`."
+    return f"The daemon on {leader.host} (process {leader.pid}) runs them."
 
 
 def list_text(statuses: Sequence[schedules.Status], leader: Leader | None) -> str:
     """The text of `schedule list`: a line for each schedule, and which daemon runs them."""
     if not statuses:
         return "No schedules yet; see `advisor schedule add --help`."
-    lines = table(_COLUMNS, [_row(status) for status in statuses])
-    for status in statuses:
-        lines += [
-            f"{status.schedule.name}: {' '.join(line.split())}"
-            for line in _reporting_lines(status.schedule.reporting)
-        ]
-    who = f"Served by the daemon on {leader.host} (process {leader.pid})." if leader else _NOBODY
-    words = ((status.schedule.name, report_words(status.report)) for status in statuses)
-    drifted = [f"{name}: {text}" for name, text in words if text]
-    return "\n".join([*lines, "", *drifted, who])
+    return "\n".join([*table(_COLUMNS, [_row(status) for status in statuses]), "", _daemon_text(leader)])
+
+
+def _row(status: schedules.Status) -> tuple[str, ...]:
+    kept, last = status.schedule, status.last
+    state = f"{_moment(last.due_at, kept)} {last.state.value}" if last else "none yet"
+    due = _moment(status.next_due.timestamp(), kept) if status.next_due else "never"
+    budget = "" if kept.budget_usd is None else f" of {format_usd(kept.budget_usd)}"
+    return kept.name, due, state, f"{format_usd(status.spent_usd)}{budget}", shlex.join(kept.command)
 
 
 def schedule_text(status: schedules.Status, runs: Sequence[Run]) -> str:
     """The text of `schedule show`: the schedule, then its runs and their reports, latest first."""
-    schedule = status.schedule
+    kept = status.schedule
     lines = [
-        f"{schedule.name}: '{schedule.cron}' in {schedule.timezone}, next {_next(status)}",
-        f"  command     advisor {shlex.join(schedule.command)}",
-        f"  folder      {schedule.folder}",
-        f"  misfire     {schedule.misfire.value}",
-        *_reporting_lines(schedule.reporting),
-        f"  this month  {_money(status)}",
-        "",
+        *table(_COLUMNS, [_row(status)]),
+        f"'{kept.cron}' in {kept.timezone}, misfire {kept.misfire.value}, in {kept.folder}",
     ]
-    if not runs:
-        return "\n".join([*lines, "No runs yet."])
-    for run in runs:
-        lines += _run_lines(run, schedule.timezone)
-    return "\n".join(lines)
+    if (reporting := kept.reporting) is not None:
+        from advisor.runs.delivery.targets import target_label
+
+        to = ", ".join(map(target_label, reporting.send))
+        changed = " if anything changed" if reporting.only_changes else ""
+        lines.append(f"report {reporting.plan} as {reporting.format}, to {to}{changed}")
+    lines += ["", *([] if runs else ["No runs yet."])]
+    return "\n".join([*lines, *(line for run in runs for line in _run_lines(run, kept))])
 
 
-def _reporting_lines(reporting: Reporting | None) -> list[str]:
-    """A line on where reports are sent, without any secrets in the targets; empty without reports."""
-    if reporting is None:
-        return []
-    from advisor.runs.delivery.targets import target_label
-
-    when = " if anything changed" if reporting.only_changes else ""
-    to = ", ".join(target_label(word) for word in reporting.send)
-    return [f"  report      {reporting.plan} as {reporting.format}, to {to}{when}"]
-
-
-def _row(status: schedules.Status) -> tuple[str, ...]:
-    schedule, last = status.schedule, status.last
-    state = "none yet" if last is None else f"{_day(last.due_at, schedule.timezone)} {last.state.value}"
-    command = shlex.join(schedule.command)
-    return (schedule.name, _next(status), state, _money(status), command)
-
-
-def _money(status: schedules.Status) -> str:
-    budget = status.schedule.budget_usd
-    of = "" if budget is None else f" of {format_usd(budget)}"
-    return f"{format_usd(status.spent_usd)}{of}"
-
-
-def _next(status: schedules.Status) -> str:
-    if status.next_due is None:
-        return "never"
-    return _local(status.next_due, status.schedule.timezone)
-
-
-def _run_lines(run: Run, timezone: str) -> list[str]:
-    took = None if run.begun_at is None or run.ended_at is None else run.ended_at - run.begun_at
+def _run_lines(run: Run, kept: Schedule) -> list[str]:
     facts = [
         run.state.value,
         "" if run.trials is None else f"{run.trials} measured",
-        "" if took is None else format_span(max(0.0, took) / 3600),
+        format_span((run.ended_at - run.begun_at) / 3600) if run.begun_at and run.ended_at else "",
         "" if run.cost_usd is None else format_usd(run.cost_usd),
-        f"{run.attempts} attempts" if run.attempts > 1 else "",
         f"on {run.host}" if run.host else "",
     ]
-    lines = [f"{_day(run.due_at, timezone)}  {', '.join(filter(None, facts))}"]
-    lines += [f"  {run.note}"] if run.note else []
-    lines += [f"  {line}" for line in report_lines(run.report)]
-    lines += [f"  log {run.log}"] if run.log else []
-    return lines
+    said = [run.note, *report_lines(run.report), run.log and f"log {run.log}"]
+    return [f"{_moment(run.due_at, kept)}  {', '.join(filter(None, facts))}", *(f"  {x}" for x in said if x)]
 
 
-def _local(moment: datetime, timezone: str) -> str:
-    return moment.astimezone(schedules.zone_of(timezone)).strftime("%a %Y-%m-%d %H:%M %Z")
-
-
-def _day(seconds: float, timezone: str) -> str:
-    moment = datetime.fromtimestamp(seconds, schedules.zone_of(timezone))
-    return moment.strftime("%Y-%m-%d %H:%M")
-
-
-_MOST_TRIALS = 5
-
-
-def report_words(report: Mapping[str, Any]) -> str:
-    """How many rates drifted beyond their interval, for the list; empty if none did."""
-    drift = report.get("drift") or {}
-    beyond = drift.get("beyond_interval", 0)
-    if not beyond:
-        return ""
-    why = f" ({', '.join(drift['changed'][:2])})" if drift.get("changed") else ""
-    return f"{beyond} of {drift['compared']} rates drifted beyond their interval{why}"
+def _moment(seconds: float, kept: Schedule) -> str:
+    return datetime.fromtimestamp(seconds, schedules.zone_of(kept.timezone)).strftime("%a %Y-%m-%d %H:%M %Z")
 
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:
     """Lines on the model that was kept, on drift, and on the sizing report after a run."""
     lines = []
     if fit := report.get("fit"):
-        name = fit.get("new_model") if fit["kept"] == "new" else fit.get("last_model")
-        kept = f"model {name} ({fit['kept']})" if name else f"the {fit['kept']} model"
-        lines.append(f"kept {kept}: {fit['why']}")
-    lines += _drift_lines(report.get("drift") or {})
+        lines.append(f"kept the {fit['kept']} model: {fit['why']}")
+    if drift := report.get("drift"):
+        lines.append(f"drift: {drift['beyond_interval']} of {drift['compared']} rates beyond their interval")
+        lines += [f"changed: {', '.join(drift['changed'])}"] if drift["changed"] else []
+        lines += [
+            f"{shift['change_percent']:+.1f} %  {shift['trial']}" for shift in drift["trials"][:_MOST_TRIALS]
+        ]
     if sizing := report.get("sizing_report"):
-        compared = sizing["headline"] or "the first report; there is nothing to compare it with"
-        deliveries = (f"  {_STATES[sent['state']].format(**sent)}" for sent in sizing["deliveries"])
-        lines += [f"no report: {sizing['error']}"] if sizing["error"] else [compared, *deliveries]
-    return lines
-
-
-_STATES = {
-    "arrived": "sent to {target}",
-    "kept": "kept, to be tried again: {error}",
-    "failed": "not sent: {error}",
-}
-
-
-def _drift_lines(drift: Mapping[str, Any]) -> list[str]:
-    if not drift:
-        return []
-    if not drift["compared"]:
-        return ["drift: no earlier measurement of these trials"]
-    median = drift["median_change_percent"]
-    lines = [
-        f"drift: {drift['beyond_interval']} of {drift['compared']} rates beyond their interval; "
-        f"all together {median:+.1f} % (median)"
-    ]
-    if model := drift.get("last_model"):
-        lines.append(
-            f"{model['outside']} of {model['rows']} outside of the last model's interval "
-            f"({model['expected']:g} by chance)"
-        )
-    lines += [f"changed: {', '.join(drift['changed'])}"] if drift["changed"] else []
-    for shift in drift["trials"][:_MOST_TRIALS]:
-        before, now = format_rate(shift["before"]["rate"]), format_rate(shift["now"]["rate"])
-        lines.append(f"  {shift['change_percent']:+.1f} %  {before} -> {now}/s  {shift['trial']}")
+        lines.append(sizing["error"] or sizing["headline"] or "the first report; nothing to compare it with")
+        lines += [f"{sent['state']}: {sent['error'] or sent['target']}" for sent in sizing["deliveries"]]
     return lines

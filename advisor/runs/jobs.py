@@ -302,8 +302,8 @@ _NICE, _OOM_SCORE = 10, 800
 
 # Called after a sweep that measured something; returns `fit` and `drift` for the run's report.
 Follow = Callable[[Run], Mapping[str, Any]]
-# Makes the report on a schedule's plan, from the run, why it failed (or ""), and the log's path.
-Report = Callable[[Run, str, Path], Mapping[str, Any]]
+# Makes the report on a schedule's plan; the text is why the run failed, or empty.
+Report = Callable[[Schedule, str], Mapping[str, Any]]
 # Turns a scheduled command and its due time into a command line.
 Started = Callable[[Sequence[str], float], list[str]]
 
@@ -317,7 +317,6 @@ class Work(Struct):
     owner: Owner
     lock: HeldLock
     log: Path
-    clock: Callable[[], float]
     begun: float
     _checked_at: float = -math.inf
     _noted_at: float = field(default_factory=time.monotonic)
@@ -328,7 +327,7 @@ class Work(Struct):
         hourly = self.schedule.usd_per_hour if self.schedule else None
         if hourly is None:
             return None
-        return (self.run.cost_usd or 0.0) + hourly * (self.clock() - self.begun) / 3600
+        return (self.run.cost_usd or 0.0) + hourly * (time.time() - self.begun) / 3600
 
     def must_stop(self) -> bool:
         """Whether a stop was requested; also stores the cost. `DataError` once another process has the run.
@@ -353,13 +352,7 @@ class Work(Struct):
 
 
 def execute(
-    book: ScheduleBook,
-    number: int,
-    *,
-    follow: Follow,
-    report: Report,
-    clock: Callable[[], float] = time.time,
-    started: Started = started_as,
+    book: ScheduleBook, number: int, *, follow: Follow, report: Report, started: Started = started_as
 ) -> Ending | None:
     """Execute a due run; None if another process has or had it. `UsageError` for an unknown number, and for
     a sweep that was requested more than `STARTING_SECONDS` ago."""
@@ -367,16 +360,16 @@ def execute(
     if run is None:
         raise UsageError("there is no run {number}", number=number)
     schedule = None if run.schedule is None else book.numbered(run.schedule)
-    if schedule is None and (state := sweep_state(run, clock())) is not SweepState.STARTING:
+    if schedule is None and (state := sweep_state(run, time.time())) is not SweepState.STARTING:
         raise UsageError(
             "sweep {sweep} is {state} and is not begun again", sweep=run.sweep_id, state=state.value
         )
     log = Path(run.log) if schedule is None else _log_of(schedule, run)
     owner = this_process()
-    lock = book.runs.begin(number, owner, log=str(log), now=clock())
+    lock = book.runs.begin(number, owner, log=str(log), now=time.time())
     if lock is None:
         return None
-    work = Work(book, run, schedule, owner, lock, log, clock, clock())
+    work = Work(book, run, schedule, owner, lock, log, time.time())
     try:
         try:
             if schedule is None:
@@ -385,12 +378,12 @@ def execute(
                 ending = _schedule_end(work, schedule, started, follow, report)
         except (AdvisorError, OSError) as error:
             ending = Ending(state=RunState.FAILED, note=str(error), cost_usd=work.cost_usd)
-        book.runs.end(number, owner, ending, now=clock())
+        book.runs.end(number, owner, ending, now=time.time())
     except KeyboardInterrupt:
         # Another process continues a due time at once. A started sweep is not continued: its client sees
         # that it was stopped, and may start it again.
         if schedule is None:
-            book.runs.end(number, owner, Ending(state=RunState.STOPPED, note=_ENDED), now=clock())
+            book.runs.end(number, owner, Ending(state=RunState.STOPPED, note=_ENDED), now=time.time())
         else:
             book.runs.hand_back(number, owner, STOPPED, work.cost_usd)
         raise
@@ -436,7 +429,7 @@ def _schedule_end(work: Work, schedule: Schedule, started: Started, follow: Foll
             done |= {"fit": {"kept": "last", "why": str(error)}}
     if schedule.reporting is not None:
         failed = ending.note if ending.state is RunState.FAILED else ""
-        done |= {"sizing_report": report(work.run, failed, work.log)}
+        done |= {"sizing_report": report(schedule, failed)}
     return replace(ending, report=done)
 
 

@@ -8,7 +8,7 @@ a schedule is checked when the schedule is added, as `sweep run` would check it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import takewhile
@@ -38,24 +38,22 @@ LIST, ONE = "advisor.schedules/1", "advisor.schedule/1"
 
 
 class Status(Struct, frozen=True):
-    """A schedule with its next due time, last run, last report, and cost this month."""
+    """A schedule with its next due time, last run, and cost this month."""
 
     schedule: Schedule
     next_due: datetime | None
     last: Run | None
-    report: Mapping[str, Any]
     month: str
     spent_usd: float
 
 
 def status_of(book: ScheduleBook, schedule: Schedule, now: float) -> Status:
     """The status of a schedule at the time `now` (seconds since 1970)."""
-    moment, latest = datetime.fromtimestamp(now, UTC), book.runs.latest(schedule.number)
+    moment = datetime.fromtimestamp(now, UTC)
     return Status(
         schedule=schedule,
         next_due=CronLine(schedule.cron, schedule.timezone).after(moment),
-        last=next(iter(latest), None),
-        report=next((run.report for run in latest if run.report), {}),
+        last=next(iter(book.runs.latest(schedule.number, 1)), None),
         month=moment.astimezone(zone_of(schedule.timezone)).strftime("%Y-%m"),
         spent_usd=month_cost(book, schedule, now)[0],
     )

@@ -1,4 +1,4 @@
-"""The targets of `--send`: files and S3; mail and webhooks have separate modules.
+"""Sends messages to the targets of `--send`, with retries; the targets file and S3.
 
 Each has a `label` for people, without secrets. `check` raises `UsageError` for errors that show before the
 message is made. `send` sends once, and raises `TransientDeliveryError` if another attempt may succeed, else
@@ -7,11 +7,14 @@ message is made. `send` sends once, and raises `TransientDeliveryError` if anoth
 from __future__ import annotations
 
 import os
+import random
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from advisor.errors import DataError, DeliveryError, LiveError, UsageError
 from advisor.files import write_whole
@@ -196,3 +199,76 @@ _MAKERS: Mapping[str, Callable[[str], Target]] = {
     "smtp": mail_target,
     "smtps": mail_target,
 }
+
+
+ATTEMPTS = 4
+FIRST_PAUSE_SECONDS = 1.0
+
+Say = Callable[[str], None]
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """The result of sending to one target, shown as `label`; `error` is empty if the message arrived."""
+
+    label: str
+    attempts: int
+    error: str = ""
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the target has accepted the message."""
+        return not self.error
+
+
+def checked_target(text: str) -> Target:
+    """The target in a `--send` option; `UsageError` if it already cannot work."""
+    target = parse_target(text)
+    target.check()
+    return target
+
+
+def deliver(
+    message: Letter,
+    target: Target,
+    *,
+    attempts: int = ATTEMPTS,
+    sleep: Callable[[float], None] | None = None,
+    say: Say = lambda _line: None,
+) -> Delivery:
+    """Send a message, up to `attempts` times with pauses of 1, 2, 4, .. s (each up to a quarter longer at
+    random, so that many senders do not retry at once). A target's failure is in the result, never raised."""
+    tries = Retrying(
+        stop=stop_after_attempt(attempts),
+        retry=retry_if_exception_type(TransientDeliveryError),
+        wait=_pause,
+        sleep=sleep or time.sleep,
+        reraise=True,
+        before_sleep=lambda state: say(f"{_error_of(state)}; trying again"),
+    )
+    error = ""
+    try:
+        tries(target.send, message)
+    except (DeliveryError, UsageError) as failed:
+        error = str(failed)
+    return Delivery(label=target.label, attempts=tries.statistics["attempt_number"], error=error)
+
+
+def deliver_to(
+    message: Letter, text: str, *, say: Say = lambda _line: None, attempts: int = ATTEMPTS
+) -> Delivery:
+    """As `deliver`, to a stored target text; one that cannot be used here is a failed delivery."""
+    try:
+        return deliver(message, checked_target(text), say=say, attempts=attempts)
+    except UsageError as error:
+        return Delivery(label=target_label(text), attempts=0, error=str(error))
+
+
+def _pause(state: RetryCallState) -> float:
+    pause = FIRST_PAUSE_SECONDS * 2.0 ** (state.attempt_number - 1)
+    error = _error_of(state)
+    requested = error.wait_seconds if isinstance(error, TransientDeliveryError) else None
+    return max(pause * random.uniform(1.0, 1.25), requested or 0.0)
+
+
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None

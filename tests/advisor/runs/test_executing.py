@@ -53,7 +53,7 @@ def nothing(_run):
     return {}
 
 
-def no_report(_run, _failed, _log):
+def no_report(_schedule, _failed):
     return {}
 
 

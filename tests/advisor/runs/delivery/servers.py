@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from advisor.runs.delivery.letter import Attachment, Letter
-from advisor.runs.delivery.sending import deliver
+from advisor.runs.delivery.targets import deliver
 from tests.loopback import on_loopback
 
 USER, PASSWORD = "ann@example.com", "a secret of ann's"

@@ -11,8 +11,7 @@ import pytest
 from advisor.errors import DeliveryError
 from advisor.messages import Message as Sentence
 from advisor.runs.delivery.letter import Attachment, TransientDeliveryError, report_message
-from advisor.runs.delivery.sending import deliver
-from advisor.runs.delivery.targets import parse_target
+from advisor.runs.delivery.targets import deliver, parse_target
 from advisor.runs.delivery.webhook import WebhookTarget
 from tests.advisor.render.schemas import assert_keeps
 from tests.advisor.render.sizing.reports import golden_report
