@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -33,8 +32,9 @@ SIDE = 256
 BYTES_A_RECORD = 50 * 4096
 _RECORDS_A_TRANSACTION = 500
 _ROOM_BYTES = 64 << 20
-# LMDB allows one environment of a file in a process, and none that was opened before a fork.
-_OPEN: WeakValueDictionary[Path, Any] = WeakValueDictionary()
+# LMDB allows one environment of a file in a process, and none that was opened before a fork. It is opened at
+# the first read: before, its mapped pages would stay in memory when a trial empties the page cache.
+_OPEN: dict[tuple[int, int], lmdb.Environment] = {}  # by device and inode
 
 
 class LmdbImages:
@@ -44,25 +44,24 @@ class LmdbImages:
 
     def __init__(self, file: Path) -> None:
         self.files: Sequence[Path] = (file,)
-        # Not kept open: its mapped pages would stay in memory when a trial empties the page cache.
-        self._keys = _Keys(_environment(file))
-        self._mine: tuple[int, lmdb.Environment] | None = None
+        facts = file.stat()
+        self._place = facts.st_dev, facts.st_ino
+        if former := _OPEN.pop(self._place, None):
+            former.close()
+        self._keys = _keys_of(file)
         if not len(self._keys):
             raise UsageError(f"no records in '{file}'", hint="an image set needs at least one")
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_mine": None}
-
     def read(self, index: int) -> Sample:
         lmdb = _library()
         try:
-            if self._mine is None or self._mine[0] != os.getpid():
-                self._mine = os.getpid(), _environment(self.files[0])
-            with self._mine[1].begin() as transaction:
-                message = transaction.get(self._keys[index])
+            if self._place not in _OPEN:
+                _OPEN[self._place] = _open(self.files[0])
+            with _OPEN[self._place].begin() as transaction:
+                message = transaction.get(bytes(self._keys[index]))
             if message is None:
                 raise DataError("the record has gone")
             return sample_of(message)
@@ -73,25 +72,13 @@ class LmdbImages:
         return f"'{self.files[0]}' (record {index})"
 
 
-class _Keys:
-    """All keys in one block of bytes: as objects they would be copied into every loader process."""
-
-    def __init__(self, environment: lmdb.Environment) -> None:
-        lmdb = _library()
-        try:
-            with environment.begin() as transaction:
-                keys = list(transaction.cursor().iternext(values=False))
-        except lmdb.Error as error:
-            raise DataError(f"cannot list the LMDB's records ({error})", hint="convert it again") from error
-        self._block = b"".join(keys)
-        self._ends = np.cumsum([len(key) for key in keys], dtype=np.int64)
-
-    def __len__(self) -> int:
-        return len(self._ends)
-
-    def __getitem__(self, index: int) -> bytes:
-        start = int(self._ends[index - 1]) if index else 0
-        return self._block[start : int(self._ends[index])]
+def _keys_of(file: Path) -> np.ndarray:
+    """All keys in one array: as objects they would be copied into every loader process."""
+    try:
+        with _open(file) as environment, environment.begin() as transaction:
+            return np.array(list(transaction.cursor().iternext(values=False)), dtype=bytes)
+    except _library().Error as error:
+        raise DataError(f"cannot list the LMDB's records ({error})", hint="convert it again") from error
 
 
 def write_lmdb(folder: Path, samples: Iterable[Sample], most: int) -> int:
@@ -118,18 +105,9 @@ def write_lmdb(folder: Path, samples: Iterable[Sample], most: int) -> int:
     return count
 
 
-def _environment(file: Path) -> lmdb.Environment:
-    """This process's LMDB environment of the file, shared while any reader holds it."""
-    resolved = file.resolve()
-    environment = _OPEN.get(resolved)
-    if environment is None:
-        environment = _OPEN[resolved] = _open(file)
-    return environment
-
-
 def _close_inherited() -> None:
     """Close the environments in a forked child: lmdb refuses to open a file that the parent has open."""
-    for environment in list(_OPEN.values()):
+    for environment in _OPEN.values():
         environment.close()
     _OPEN.clear()
 

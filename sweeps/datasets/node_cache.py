@@ -7,17 +7,17 @@ download keeps its files, and the next one continues from there."""
 from __future__ import annotations
 
 import fcntl
+import filecmp
 import json
 import math
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from hashlib import md5, sha256
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -36,36 +36,27 @@ from advisor.sweeps.events import emit
 from advisor.units import format_mib
 
 ABOUT, LOCK, FILLING = "about.json", ".lock", ".filling"
-_GONE = ".gone"
 _LEFT_FREE_SHARE = 0.05
 _GIB = 2**30
 
 
 def make_room(entry: Path, size: int, missing: int) -> None:
     """Remove the least recently used data sets until the `missing` bytes fit on the disk, and all `size`
-    bytes of the new one into `ADVISOR_DATA_CACHE_GIB`. Data sets that are being read or downloaded stay, and
-    other downloads count as if complete."""
-    limit_bytes = _limit_bytes()
-    root, own = entry.parent, (entry.name, entry.name + FILLING)
-    with (root / f".room{LOCK}").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for gone in root.glob(f"*{_GONE}"):
-            shutil.rmtree(gone, ignore_errors=True)
-        others = [path for path in root.iterdir() if path.is_dir() and path.name not in own]
-        for other in [*sorted(others, key=_last_used), None]:
-            taken = [_bytes_of(path) for path in others]
-            disk = shutil.disk_usage(root)
-            free = disk.free - sum(coming for _, coming in taken)
-            fits = missing <= free - _LEFT_FREE_SHARE * disk.total
-            if fits and sum(held for held, _ in taken) + size <= limit_bytes:
-                about = json.dumps({"bytes": size, "missing_bytes": missing})
-                write_whole(entry.with_name(entry.name + FILLING) / ABOUT, about)
-                return
-            if other and _try_remove(other):
-                others.remove(other)
+    bytes of the new one into `ADVISOR_DATA_CACHE_GIB`. Data sets that are being read or downloaded stay."""
+    limit_bytes, root, own = _limit_bytes(), entry.parent, (entry.name, entry.name + FILLING)
+    others = sorted(
+        (path for path in root.iterdir() if path.is_dir() and path.name not in own), key=_last_used
+    )
+    for other in [*others, None]:
+        disk = shutil.disk_usage(root)
+        fits = missing <= disk.free - _LEFT_FREE_SHARE * disk.total
+        if fits and sum(map(_bytes_of, others)) + size <= limit_bytes:
+            return
+        if other and _try_remove(other):
+            others.remove(other)
     limit = f"{limit_bytes / _GIB:g} GiB" if limit_bytes < math.inf else "all of it"
     raise DataError(
-        f"{format_mib(size / 2**20)} do not fit into '{root}' ({format_mib(max(0, free) / 2**20)} "
+        f"{format_mib(size / 2**20)} do not fit into '{root}' ({format_mib(disk.free / 2**20)} "
         f"free, the cache may take {limit})",
         hint="name a larger disk with ADVISOR_DATA_CACHE, or raise ADVISOR_DATA_CACHE_GIB",
     )
@@ -86,34 +77,22 @@ def _last_used(entry: Path) -> float:
     return 0.0
 
 
-def _bytes_of(entry: Path) -> tuple[int, int]:
-    """The bytes of a complete entry, and how many of them a running download still has to bring."""
+def _bytes_of(entry: Path) -> int:
     with suppress(OSError, ValueError, KeyError, TypeError):
-        about = json.loads((entry / ABOUT).read_bytes())
-        if entry.name.endswith(FILLING):
-            with _lock_of(entry).open("r+b") as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:  # a download is running
-                    return int(about["bytes"]), about["missing_bytes"]
-        return int(about["bytes"]), 0
-    return 0, 0
-
-
-def _lock_of(entry: Path) -> Path:
-    return entry.with_name(entry.name.removesuffix(FILLING) + LOCK)
+        return int(json.loads((entry / ABOUT).read_bytes())["bytes"])
+    return 0
 
 
 def _try_remove(entry: Path) -> bool:
     """Remove an entry; returns False if it is being read, or is not ours."""
+    lock_file = entry.with_name(entry.name.removesuffix(FILLING) + LOCK)
     try:
-        with _lock_of(entry).open("r+b") as lock:  # an entry without a lock file is not ours
+        with lock_file.open("r+b") as lock:  # an entry without a lock file is not ours
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            gone = entry.with_name(f"{entry.name}{_GONE}")
-            entry.rename(gone)
+            (entry / ABOUT).unlink(missing_ok=True)  # from here on it is no complete data set
+            shutil.rmtree(entry, ignore_errors=True)
     except OSError:
         return False
-    shutil.rmtree(gone, ignore_errors=True)
     return True
 
 
@@ -123,7 +102,6 @@ _PART = ".advisor-part"
 _DOWNLOADS = 16
 _TOGETHER = 1000
 _TRIES = 3
-_MD5 = re.compile("[0-9a-f]{32}")
 _MOST_PROFILE_BYTES = 1 << 20
 
 
@@ -217,7 +195,6 @@ class _Fill:
         self._unfinished = entry.with_name(entry.name + FILLING)
         self._data = self._unfinished / name_of(address)
         self._stopped = Event()
-        self._tags_are_md5 = True
         self._fetched_bytes = 0
 
     def run(self) -> CachedData:
@@ -247,10 +224,11 @@ class _Fill:
         return fetched
 
     def _list(self) -> tuple[int, int]:
-        """List the remote files, and remove local ones that are outdated; returns their number and bytes."""
+        """List the remote files; returns their number and bytes. If they are not those of an earlier attempt,
+        all are downloaded again."""
         self._unfinished.mkdir(exist_ok=True)
         listing, fresh = self._unfinished / _LISTING, self._unfinished / f"{_LISTING}{_PART}"
-        files, size, there = 0, 0, set[int]()
+        files, size = 0, 0
         with fresh.open("w") as out:
             for file in self._folder.files():
                 # A store allows any name; a name must not lead out of the folder.
@@ -259,7 +237,6 @@ class _Fill:
                         f"'{file.path}' cannot be the name of a file here", hint="name a folder without it"
                     )
                 out.write(json.dumps(astuple(file)) + "\n")
-                there.add(hash(file))
                 files, size = files + 1, size + file.size
         if not files:
             raise UsageError(
@@ -267,13 +244,8 @@ class _Fill:
                 field="data",
                 hint="compare the address with what your store lists",
             )
-        # `there` has only hashes, since a list of all files may take gigabytes.
-        gone = (file for file in self._listed() if hash(file) not in there) if listing.exists() else ()
-        for file in gone:
-            for left in (self._data / file.path, self._data / (file.path + _PART)):
-                left.unlink(missing_ok=True)
-            with suppress(OSError):
-                os.removedirs((self._data / file.path).parent)
+        if not (listing.exists() and filecmp.cmp(listing, fresh, shallow=False)):
+            shutil.rmtree(self._data, ignore_errors=True)
         fresh.replace(listing)
         return files, size
 
@@ -306,40 +278,28 @@ class _Fill:
         """Download one file unless it is here; returns the number of downloaded bytes."""
         if self._is_here(file):
             return 0
-        target, digests = self._data / file.path, set[str]()
+        target = self._data / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
         for left in reversed(range(_TRIES)):
             try:
-                digest = self._fetch(file, target)
+                self._fetch(file, target)
+                break
             except DataError:
                 if not left or self._stopped.wait(1):
                     raise
-                continue
-            # A store that encrypts with its keys has tags that look like an MD5 and are none: if two
-            # downloads have the same digest, tags are no longer compared.
-            if digest in digests:
-                self._tags_are_md5 = False
-            if not self._tags_are_md5 or not _MD5.fullmatch(file.tag) or file.tag == digest:
-                target.with_name(target.name + _PART).replace(target)
-                return file.size
-            digests.add(digest)
-        raise self._incomplete(file)
+        return file.size
 
-    def _fetch(self, file: RemoteFile, target: Path) -> str:
-        """Download into a temporary file next to the target; returns the content's MD5."""
-        digest, size = md5(usedforsecurity=False), 0
-        with target.with_name(target.name + _PART).open("wb") as out:
-            for part in self._folder.read(file):
+    def _fetch(self, file: RemoteFile, target: Path) -> None:
+        """Download into a temporary file next to the target, and rename it if it is complete."""
+        part, size = target.with_name(target.name + _PART), 0
+        with part.open("wb") as out:
+            for content in self._folder.read(file):
                 if self._stopped.is_set():
-                    raise self._incomplete(file)
-                out.write(part)
-                digest.update(part)
-                size += len(part)
+                    break
+                size += out.write(content)
         if size != file.size:
-            raise self._incomplete(file)
-        return digest.hexdigest()
-
-    def _incomplete(self, file: RemoteFile) -> DataError:
-        return DataError(
-            f"'{file.path}' of {self._address} did not come whole", hint="run the command again: it continues"
-        )
+            raise DataError(
+                f"'{file.path}' of {self._address} did not come whole",
+                hint="run the command again: it continues",
+            )
+        part.replace(target)

@@ -252,10 +252,10 @@ def made_whole(folder: Path) -> Iterator[Path]:
             yield unfinished
             # Only clean pages can be dropped from the page cache, as cold trials need.
             os.sync()
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
             unfinished.rename(folder)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _remove(unfinished)
 
 
 def _write_errors(folder: Path) -> AbstractContextManager[None]:
@@ -278,32 +278,19 @@ def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
     No half copy is left after an error. Raises `DataError` if it cannot be written."""
     if mount == data or _has_samples(mount, samples):
         return mount
-    unfinished = unfinished_name(mount)
-    try:
-        forget_unfinished(mount)
-        _remove(mount)
+    with made_whole(mount) as unfinished:
         if data.is_dir():
-            shutil.copytree(data, unfinished)
+            shutil.copytree(data, unfinished, dirs_exist_ok=True)
         else:
-            unfinished.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.rmdir()
             shutil.copyfile(data, unfinished)
-        unfinished.rename(mount)
-        # Only clean pages can be dropped from the page cache, as cold trials need.
-        os.sync()
-    except (OSError, shutil.Error) as error:
-        raise DataError(
-            f"cannot copy the data set to '{mount}' ({error})",
-            hint="free some space there, or name a data set that lies on that disk with --data",
-        ) from error
-    finally:
-        _remove(unfinished)
     return mount
 
 
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+def _remove(place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
     with suppress(OSError):
-        folder.unlink()
+        place.unlink()
 
 
 def _has_samples(path: Path, samples: int) -> bool:

@@ -4,10 +4,9 @@ fsspec reads S3 by `s3fs`, which pins another botocore than boto3 does."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -21,15 +20,6 @@ from advisor.messages import Message
 PART_BYTES = 1 << 20
 S3 = "s3"
 _CONNECTIONS = 16
-_ENDPOINT_VARIABLES = (
-    "AWS_ENDPOINT_URL_S3",
-    "AWS_ENDPOINT_URL",
-    "AWS_PROFILE",
-    "AWS_CONFIG_FILE",
-    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
-    "AWS_DEFAULT_REGION",
-    "AWS_REGION",
-)
 _TRIES = 5
 # For S3's codes and the errors of file systems: the class, text and hint of the error that users see.
 _REFUSALS: dict[tuple[str, ...], tuple[type[AdvisorError], str, str]] = {
@@ -124,7 +114,8 @@ class S3Folder(Struct, frozen=True, dict=True):
     def store(self) -> str:
         """The endpoint; "" for AWS, where a bucket's name is unique."""
         with _read_errors(self.address):
-            return _endpoint(*map(os.environ.get, _ENDPOINT_VARIABLES))
+            endpoint = str(self._client.meta.endpoint_url)
+        return "" if (urlsplit(endpoint).hostname or "").endswith(".amazonaws.com") else endpoint
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
         prefix = "/".join(filter(None, (self.prefix, only)))
@@ -218,15 +209,6 @@ class FsspecFolder(Struct, frozen=True, dict=True):
         except Exception as error:  # every file system raises another class for missing credentials
             raise _unreachable(self.address, error) from error
         return system, root.rstrip("/")
-
-
-@lru_cache
-def _endpoint(*_variables: str | None) -> str:
-    """The S3 endpoint from the environment and botocore's files; cached, as these are slow to read."""
-    import boto3
-
-    endpoint = str(boto3.Session().client("s3", region_name="us-east-1").meta.endpoint_url)
-    return "" if (urlsplit(endpoint).hostname or "").endswith(".amazonaws.com") else endpoint
 
 
 def _remote_file(path: str, key: str, facts: dict[str, Any]) -> RemoteFile:

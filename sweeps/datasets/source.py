@@ -1,8 +1,8 @@
 """The interface between the input pipeline and storage formats, and its implementation for JPEG files.
 
-The list of a folder's images (its manifest) is made once and kept in the user's cache: two arrays, and an
+The list of a folder's images (its manifest) is made once and kept in the user's cache: an array, and an
 `about.json` with the folder's profile and the modification times of all its subfolders. A file that was
-added, removed or renamed voids the manifest. The arrays are mapped into memory, not read."""
+added, removed or renamed voids the manifest. The array is mapped into memory, not read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import json
 import os
 import resource
 import time
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from advisor.errors import DataError, UsageError
 from advisor.files import manifests_folder, write_whole
 from advisor.records import asdict
 
-NAMES, ROWS, ABOUT = "names.npy", "rows.npy", "about.json"
+ROWS, ABOUT = "rows.npy", "about.json"
 # File systems record times coarsely: a folder that changed this recently may change again unnoticed.
 _SETTLED_NANOSECONDS = 2_000_000_000
 
@@ -34,34 +33,25 @@ _SETTLED_NANOSECONDS = 2_000_000_000
 class Manifest(Sequence[Path]):
     """The paths of a folder's images, in a fixed order, each with the number of its class.
 
-    `names` has the concatenated paths below the folder (uint8); each row of `rows` (int64, shape (images, 3))
-    has the end of a path in `names`, the file's bytes and its class."""
+    `rows` is a structured array: the `path` below the folder, the file's `bytes` and its class, `label`."""
 
-    def __init__(self, folder: Path, names: np.ndarray, rows: np.ndarray) -> None:
-        self._folder, self._names, self._rows = folder, names, rows
+    def __init__(self, folder: Path, rows: np.ndarray) -> None:
+        self._folder, self._rows = folder, rows
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    @overload
-    def __getitem__(self, index: int) -> Path: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Path]: ...
-    def __getitem__(self, index: int | slice) -> Path | list[Path]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        row = range(len(self))[index]
-        begin = self._rows[row - 1, 0] if row else 0
-        return self._folder / os.fsdecode(self._names[begin : self._rows[row, 0]].tobytes())
+    def __getitem__(self, index: int) -> Path:  # type: ignore[override]  # no slices
+        return self._folder / os.fsdecode(self._rows[index]["path"])
 
     def label(self, index: int) -> int:
         """The image's class: the number of its folder, counted from 0."""
-        return int(self._rows[index, 2])
+        return int(self._rows[index]["label"])
 
     @property
     def total_bytes(self) -> int:
         """The sum of the images' sizes."""
-        return int(self._rows[:, 1].sum())
+        return int(self._rows["bytes"].sum())
 
 
 def manifest_of(folder: Path, suffixes: frozenset[str]) -> Manifest:
@@ -75,9 +65,9 @@ def kept_manifest(folder: Path) -> Manifest | None:
     """The cached manifest; None if there is none or the folder has changed since."""
     about = _kept_about(folder)
     with suppress(OSError, ValueError, EOFError, KeyError):
-        names, rows = (np.load(_cache_folder(folder) / file, mmap_mode="r") for file in (NAMES, ROWS))
-        if about and about["images"] == len(rows) and rows[-1, 0] == len(names):
-            return Manifest(folder, names, rows)
+        rows = np.load(_cache_folder(folder) / ROWS, mmap_mode="r")
+        if about and about["images"] == len(rows):
+            return Manifest(folder, rows)
     return None
 
 
@@ -116,7 +106,7 @@ def _kept_about(folder: Path) -> dict[str, Any] | None:
 
 
 def _new_manifest(folder: Path, suffixes: frozenset[str]) -> Manifest:
-    names, rows, folders, label, begun = bytearray(), array("q"), dict[str, int](), 0, time.time_ns()
+    found, folders, label, begun = list[tuple[bytes, int, int]](), dict[str, int](), 0, time.time_ns()
     for directory, inner, files in os.walk(folder, onerror=_refuse_unlisted):
         # A folder at the root of a mounted disk that only the system may read.
         inner[:] = sorted(name for name in inner if name != "lost+found")
@@ -127,22 +117,26 @@ def _new_manifest(folder: Path, suffixes: frozenset[str]) -> Manifest:
             size = 0  # a dangling link: the error comes, with its name, when it is read
             with suppress(OSError):
                 size = os.stat(os.path.join(directory, name)).st_size  # noqa: PTH116, PTH118
-            names += os.fsencode(name if here == "." else os.path.join(here, name))  # noqa: PTH118
-            rows.extend((len(names), size, label))
+            path = name if here == "." else os.path.join(here, name)  # noqa: PTH118
+            found.append((os.fsencode(path), size, label))
         label += bool(images)
-    table = np.array(rows, np.int64).reshape(-1, 3)
-    tables: dict[str, np.ndarray] = {NAMES: np.array(names, np.uint8), ROWS: table}
-    if names and max(folders.values()) < begun - _SETTLED_NANOSECONDS:
-        about = {"folder": str(folder.resolve()), "images": len(table), "folders": folders}
+    longest = max((len(path) for path, _, _ in found), default=1)
+    rows = np.array(found, [("path", f"S{longest}"), ("bytes", np.int64), ("label", np.int32)])
+    if found and max(folders.values()) < begun - _SETTLED_NANOSECONDS:
+        about = {"folder": str(folder.resolve()), "images": len(rows), "folders": folders}
         # If the cache cannot be written, the next run lists the files again.
         with suppress(OSError, DataError):
             (kept_in := _cache_folder(folder)).mkdir(parents=True, exist_ok=True)
             (kept_in / ABOUT).unlink(missing_ok=True)
-            for file, values in tables.items():
-                np.save(buffer := io.BytesIO(), values)
-                write_whole(kept_in / file, buffer.getvalue())
+            save_array(kept_in / ROWS, rows)
             write_whole(kept_in / ABOUT, json.dumps(about))
-    return Manifest(folder, tables[NAMES], table)
+    return Manifest(folder, rows)
+
+
+def save_array(path: Path, values: np.ndarray) -> None:
+    """Write a NumPy file, as a whole or not at all."""
+    np.save(buffer := io.BytesIO(), values)
+    write_whole(path, buffer.getvalue())
 
 
 def _refuse_unlisted(error: OSError) -> None:

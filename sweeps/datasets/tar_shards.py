@@ -6,18 +6,18 @@ order, by an index of offsets, from every format."""
 from __future__ import annotations
 
 import io
-import os
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
-from advisor.errors import DataError, UsageError
+from advisor.errors import DataError, UsageError, system_errors
 from advisor.files import manifests_folder
-from advisor.sweeps.datasets.source import IMAGE_SUFFIXES, FileSpans, Sample, SampleKind
+from advisor.sweeps.datasets.source import IMAGE_SUFFIXES, FileSpans, Sample, SampleKind, save_array
 
 TAR = "tar"
 SAMPLES_A_SHARD = 10_000
@@ -46,34 +46,21 @@ class TarShards(FileSpans):
 
 
 def write_shards(folder: Path, samples: Iterable[Sample]) -> int:
-    """Write `shard-000000.tar` and so on, each with an index file; returns the number of samples.
+    """Write `shard-000000.tar` and so on; returns the number of samples.
 
     A shard ends at 10,000 samples or 1 GiB. The format is ustar and times are zero, so that equal samples
     give equal bytes."""
-    count, shard_number, pending = 0, 0, iter(samples)
-    while rows := _write_shard(folder / f"shard-{shard_number:06d}.tar", pending, count):
-        count += rows
-        shard_number += 1
+    count, pending = 0, iter(samples)
+    for shard, first in enumerate(pending):
+        path = folder / f"shard-{shard:06d}.tar"
+        with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+            for sample in chain((first,), islice(pending, SAMPLES_A_SHARD - 1)):
+                archive.addfile(*_member(f"{count:08d}.cls", str(sample.label).encode()))
+                archive.addfile(*_member(f"{count:08d}.jpg", sample.content))
+                count += 1
+                if archive.offset >= SHARD_BYTES:
+                    break
     return count
-
-
-def _write_shard(path: Path, samples: Iterator[Sample], first: int) -> int:
-    """Write as many samples as fit into one shard; returns their number. No samples, no file."""
-    sample = next(samples, None)
-    if sample is None:
-        return 0
-    rows: list[Row] = []
-    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
-        while sample is not None:
-            key = f"{first + len(rows):08d}"
-            archive.addfile(*_member(f"{key}.cls", str(sample.label).encode()))
-            offset = archive.offset + tarfile.BLOCKSIZE
-            archive.addfile(*_member(f"{key}.jpg", sample.content))
-            rows.append((offset, len(sample.content), sample.label))
-            full = len(rows) >= SAMPLES_A_SHARD or archive.offset >= SHARD_BYTES
-            sample = None if full else next(samples, None)
-    _save_index(path.with_name(path.name + _INDEX_SUFFIX), path, rows)
-    return len(rows)
 
 
 def _member(name: str, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO]:
@@ -82,30 +69,21 @@ def _member(name: str, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO]:
     return info, io.BytesIO(content)
 
 
-def _save_index(index: Path, shard: Path, rows: list[Row]) -> None:
-    """Write the index; its first row has the shard's size, so that a changed shard is noticed."""
-    part = index.with_name(f"{index.name}.{os.getpid()}")
-    with part.open("wb") as out:
-        np.save(out, np.array([(shard.stat().st_size, 0, 0), *rows], dtype=np.int64))
-    part.replace(index)
-
-
 def _index_of(shard: Path) -> np.ndarray:
-    """Rows of (offset, bytes, label) of a shard, from its index file, the user's cache or the tar headers."""
-    about = f"{shard.resolve()}/{shard.stat().st_mtime_ns}" if shard.exists() else str(shard)
-    # The cached index of a shard that comes without one, until the shard changes.
-    kept = manifests_folder() / (sha256(os.fsencode(about)).hexdigest()[:16] + _INDEX_SUFFIX)
-    for index in (shard.with_name(shard.name + _INDEX_SUFFIX), kept):
-        # A missing or foreign index is no error: the headers have the same facts, only slower.
-        with suppress(OSError, ValueError, EOFError, IndexError):
-            table: np.ndarray = np.load(index)
-            if table.ndim == 2 and table.shape[1] == 3 and table[0, 0] == shard.stat().st_size:
-                return table[1:]
-    rows = _scan(shard)
-    with suppress(OSError):
+    """Rows of (offset, bytes, label) of a shard: from its headers, or the user's cache until it changes."""
+    with system_errors(DataError, f"cannot read '{shard}'"):
+        facts = shard.stat()
+    # By its inode: a data set that was just made is renamed.
+    about = f"{facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}"
+    kept = manifests_folder() / f"{sha256(about.encode()).hexdigest()[:16]}.npy"
+    with suppress(OSError, ValueError, EOFError):
+        rows: np.ndarray = np.load(kept)
+        return rows
+    rows = np.array(_scan(shard), np.int64).reshape(-1, 3)
+    with suppress(OSError, DataError):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        _save_index(kept, shard, rows)
-    return np.array(rows, dtype=np.int64).reshape(-1, 3)
+        save_array(kept, rows)
+    return rows
 
 
 def _scan(shard: Path) -> list[Row]:

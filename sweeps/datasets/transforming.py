@@ -140,9 +140,7 @@ def picture(source: SampleSource, index: int, sample: Sample) -> Image:
     from PIL import Image, UnidentifiedImageError
 
     if sample.kind is SampleKind.PIXELS:
-        shape = (3, sample.height, sample.width)
-        planes = np.frombuffer(sample.content, np.uint8).reshape(shape)
-        return Image.fromarray(np.ascontiguousarray(planes[::-1].transpose(1, 2, 0)))
+        return Image.fromarray(pixels_of(sample).transpose(1, 2, 0))
     try:
         with Image.open(io.BytesIO(sample.content)) as image:
             return image.convert("RGB")

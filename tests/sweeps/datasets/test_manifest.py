@@ -47,7 +47,6 @@ def test_images_with_their_classes_and_their_profile_are_found_in_a_fixed_order_
     assert [manifest.label(index) for index in range(3)] == [0, 1, 1]
     assert manifest.total_bytes == sum(path.stat().st_size for path in manifest)
     assert manifest[-1] == manifest[2]
-    assert manifest[1:] == [manifest[1], manifest[2]]
     profile = profile_folder(images)
     monkeypatch.setattr("advisor.sweeps.datasets.opening.picture", None)
     assert profile_folder(images) == profile
@@ -90,7 +89,7 @@ def in_the_way(kept):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda kept: (kept / "names.npy").write_bytes((kept / "names.npy").read_bytes()[:-1]),
+        lambda kept: (kept / "rows.npy").write_bytes((kept / "rows.npy").read_bytes()[:-1]),
         lambda kept: (kept / "rows.npy").unlink(),
         lambda kept: (kept / "about.json").write_text("[]"),
         in_the_way,

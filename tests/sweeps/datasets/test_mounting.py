@@ -60,7 +60,7 @@ def test_a_data_set_is_copied_to_the_mount_once_and_again_where_half_of_it_is_mi
     assert dataset_on_mount(images.parent, str(images)) == images
     file = tmp_path / "no-folder"
     file.write_text("")
-    with pytest.raises(DataError, match="--data"):
+    with pytest.raises(DataError, match="name another place"):
         copied(images, file)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import subprocess
@@ -125,7 +124,6 @@ def test_what_changed_in_the_middle_of_a_fill_is_brought_anew(cache, store_url):
             "3.jpg": keys["changing/3.jpg"],
             "new.jpg": b"n",
         }
-        assert cached.fetched_bytes <= 2001  # the last of the first fill may be missing
 
 
 def _interrupt(here: int, files: int) -> None:
@@ -144,21 +142,6 @@ def test_the_data_set_that_was_not_used_for_longest_goes_first(cache, folder, mo
     with cached_data(new):
         pass
     assert [is_cached(address) for address in (old, used, new)] == [False, True, True]
-
-
-def test_fills_at_one_time_leave_room_for_each_other(cache, folder, monkeypatch):
-    """The first has brought nothing yet when the second looks for room."""
-    monkeypatch.setenv("ADVISOR_DATA_CACHE_GIB", str(1.5 * 2**20 / 2**30))
-    first, second = folder("first", 2**20), folder("second", 2**20)
-
-    def fill_another(_here: int, _files: int) -> None:
-        with pytest.raises(DataError, match="do not fit"), cached_data(second):
-            pass
-
-    with cached_data(first, fill_another):
-        pass
-    with cached_data(second):
-        assert not is_cached(first)
 
 
 def test_what_is_read_now_and_what_is_not_the_caches_own_is_never_removed(cache, folder, monkeypatch):
@@ -183,38 +166,28 @@ class Store:
 
     store = ""
 
-    def __init__(self, *files: RemoteFile, content: bytes = b"content") -> None:
-        self._files, self._content, self.reads = files, content, 0
+    def __init__(self, *files: RemoteFile) -> None:
+        self._files = files
 
     def files(self, only=""):
         return iter(self._files)
 
     def read(self, file):
-        self.reads += 1
-        yield self._content
+        yield b"content"
 
 
 @pytest.fixture
 def listed(monkeypatch):
-    def use(*files: RemoteFile) -> Store:
+    def use(*files: RemoteFile) -> None:
         store = Store(*files)
         monkeypatch.setattr("advisor.sweeps.datasets.node_cache.remote_folder", lambda _address: store)
-        return store
 
     return use
 
 
-def test_a_tag_that_is_no_md5_is_believed_once_the_same_came_twice(cache, listed):
-    """S3's tags are none where it encrypts with keys of its own."""
-    store = listed(RemoteFile("a.jpg", "", 7, "0" * 32), RemoteFile("b.jpg", "", 7, "1" * 32))
-    with cached_data("s3://any/set") as cached:
-        assert cached.files == 2
-    assert store.reads in (3, 4)  # both may come at once
-
-
 def test_content_that_is_cut_off_is_never_kept(cache, listed, monkeypatch):
     monkeypatch.setattr("advisor.sweeps.datasets.node_cache._TRIES", 1)
-    listed(RemoteFile("a.jpg", "", 8, hashlib.md5(b"content!").hexdigest()))
+    listed(RemoteFile("a.jpg", "", 8))
     with pytest.raises(DataError, match=r"did not come whole.*continues"), cached_data("s3://x/set"):
         pass
     assert not list(cache.rglob("*.jpg"))
