@@ -15,7 +15,7 @@ from advisor.models.performance import load_model
 from advisor.store.measurements import open_store
 from advisor.sweeps.formats import measurement_to_dict
 from tests.models.performance.synthetic import measure, measurement, trials, true_parameters
-from tests.models.performance.test_probed import FINGERPRINT
+from tests.models.performance.test_persistence import FINGERPRINT
 
 pytestmark = pytest.mark.vector
 

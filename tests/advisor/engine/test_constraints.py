@@ -1,20 +1,29 @@
-"""Constraints that the oracle's worlds do not show, and what is said where nothing even runs."""
+"""What the oracle's worlds do not show: odd limits, several instances, hours and dollars of a run."""
+
+from __future__ import annotations
 
 from datetime import date
 
 import numpy as np
+import pytest
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, resources_of
-from advisor.catalog.support import UNLIMITED_NOTE
-from advisor.domain import Task
+from advisor.catalog.support import UNLIMITED_NOTE, quota_code
+from advisor.domain import Market, Stage, Task, Workload
+from advisor.domain.results import P99_OVER_P50
 from advisor.engine.assumptions import warnings
 from advisor.engine.candidates import batches_of, disks_for, plain_workload
 from advisor.engine.no_offer import no_offer
+from advisor.engine.relax import relaxations, relaxed
+from advisor.engine.single import predict_instance
+from advisor.engine.table import batch_latency
 from advisor.models.performance import load_model
+from tests import builders
 from tests.builders import candidate, network_question, recommendation, rejected
 
-from .asking import CATALOG, answered, question
+from .asking import CATALOG, TODAY, answered, question, task
+from .asking import answered as ask
 from .plain_model import PlainModel
 
 
@@ -70,3 +79,63 @@ class Unbounded(PlainModel):
 
     def most_on_cpu(self, workloads, cores, marks, cpus):
         return np.full(len(cores), np.inf)
+
+
+def test_gpus_that_may_not_be_used_stay_idle_and_only_then_a_warning_says_so():
+    predictions = [
+        predict_instance(request, CATALOG, PlainModel(), "g4dn.12xlarge").prediction
+        for request in (question(), question(max_gpus=1), question(max_gpus=9))
+    ]
+    assert [prediction.gpus_used for prediction in predictions] == [4, 1, 4]
+    plain = candidate()
+    offer = replace(plain.spec.offer, instance=CATALOG.instance("g4dn.12xlarge"))
+    spec = replace(plain.spec, offer=offer)
+
+    def idle(candidate):
+        return [
+            str(said)
+            for said in warnings(replace(plain, spec=spec, prediction=candidate), TODAY)
+            if "stay idle" in str(said)
+        ]
+
+    assert idle(predictions[0]) == []
+    assert idle(predictions[1]) == ["3 of its 4 GPUs stay idle: no more than 1 may be used"]
+
+
+@pytest.mark.slow
+def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works():
+    request = question(target_throughput=1e5)
+    message = str(no_offer(relaxed(task(), ask(request))))
+    count = int(message.split("--max-count to ")[1].split()[0])
+    assert ask(replace(request, max_count=count)).chosen is not None
+    training = ask(replace(request, task=Task.TRAINING))
+    assert "--max-count" not in str(no_offer(relaxed(task(), training)))
+
+
+@pytest.mark.parametrize("quota", [(), ((quota_code("g6.xlarge", Market.ON_DEMAND), 400.0),)])
+def test_the_target_to_relax_to_is_what_all_instances_together_reach(quota):
+    request = question(target_throughput=1e6, max_count=4, vcpu_quota=quota)
+    ways = relaxations(task(), ask(request))
+    slower = next(way for way in ways if way.changes[0].constraint == "target_throughput")
+    target = float(slower.changes[0].after)
+    assert ask(replace(request, target_throughput=target)).chosen is not None
+    assert ask(replace(request, target_throughput=target * 1.01)).chosen is None
+
+
+MODEL = load_model()
+
+
+def prediction(lower=50.0):
+    rates = {Stage.ACCELERATOR: 100.0, Stage.HOST: 200.0, Stage.STORAGE: 1.0}
+    return builders.prediction(lower, 100.0, 200.0, stage_rates=rates, bottleneck=Stage.ACCELERATOR)
+
+
+WORKLOAD = Workload(network="n", task=Task.INFERENCE, batch_size=1)
+
+
+def test_stages_follow_each_other_and_a_small_batch_waits_for_one_core():
+    latency = batch_latency(WORKLOAD, 4, prediction())
+    assert latency.p50_seconds == pytest.approx(1 / 100 + 4 / 200)
+    assert latency.p99_seconds == pytest.approx(2 * P99_OVER_P50 * latency.p50_seconds)
+    assert batch_latency(WORKLOAD, 4, prediction(lower=0.0)).p99_seconds == float("inf")
+    assert batch_latency(replace(WORKLOAD, task=Task.TRAINING), 4, prediction()) is None

@@ -1,19 +1,26 @@
-"""One valid HTML file that stands alone: every name harmless, every number the document's."""
+"""One valid HTML file that stands alone, tells every limit, and agrees with PDF and workbook."""
 
+import copy
+import io
 import re
 import xml.etree.ElementTree as ET
 from urllib.parse import unquote
 
 import html5lib
+import openpyxl
+import pypdfium2
 import pytest
 
 from advisor.domain import HOURS_PER_MONTH
 from advisor.render.blocks import lower_rate, plain
 from advisor.render.borderline import modest
-from advisor.render.formats import report_html
-from advisor.render.i18n.catalogue import LANGUAGES
+from advisor.render.formats import report_html, report_pdf
+from advisor.render.i18n.catalogue import LANGUAGES, report_texts
+from advisor.render.sentences import asked_sentence
+from advisor.render.xlsx import report_workbook
 from advisor.units import ceil_ms, format_mib, format_rate, format_usd
-from tests.advisor.render.sizing.reports import HOSTILE, golden_report, leaves, renamed
+from tests.advisor.render.sizing.reports import HOSTILE, golden_report, leaves, mixed_report, renamed
+from tests.rows import table
 
 X = "{http://www.w3.org/1999/xhtml}"
 
@@ -118,3 +125,83 @@ def test_fifty_workloads_fit_into_a_mail(document):
     more = report_html({**document, "workloads": [most] * 200}, "en")
     assert len(more.encode()) < 1.5e6
     assert "XLSX" in _words(_tree(more))
+
+
+MONEY = ("USD/hour", "USD/month", "USD/run")
+HEAD = 5
+TOTAL = "Total of Thumbnails, Chat and Tuning"
+
+
+@pytest.fixture(scope="module")
+def report():
+    return mixed_report()
+
+
+@pytest.fixture(scope="module")
+def book(report):
+    """The lines of the workbook's first sheet by their first cell."""
+    page = openpyxl.load_workbook(io.BytesIO(report_workbook(report)))["Totals"]
+    heads, *lines = page.iter_rows(min_row=HEAD, values_only=True)
+    return {line[0]: dict(zip(heads, line, strict=True)) for line in lines if line[0]}
+
+
+@pytest.fixture(scope="module")
+def shown(report):
+    """The lines of the first table of the HTML by their first cell."""
+    table = html5lib.parse(report_html(report, "en")).find(f".//{X}table")
+    lines = [["".join(cell.itertext()) for cell in row] for row in table.iter(f"{X}tr")]
+    heads, *lines = lines
+    return {line[0]: dict(zip(heads, line, strict=True)) for line in lines}
+
+
+def money(cells):
+    return ["" if cells[name] is None else format_usd(cells[name]) for name in MONEY]
+
+
+def test_the_page_and_the_workbook_have_the_same_sums(report, book, shown):
+    assert set(shown) == {*(section["name"] for section in report["workloads"]), TOTAL}
+    assert report["totals"]["run_usd"]
+    assert report["totals"]["month_usd"]
+    for name, cells in shown.items():
+        assert [cells[head] for head in ("Per month", "Per run")] == money(book[name.split(" of ")[0]])[1:]
+    rates = {name: cells["At least/s"] for name, cells in shown.items() if name != TOTAL}
+    lower = {name: book[name]["Lower samples/s"] for name in rates}
+    assert rates == {name: "" if rate is None else lower_rate(rate) for name, rate in lower.items()}
+
+
+@pytest.mark.usefixtures("pango")
+def test_the_first_page_of_the_pdf_has_every_sum_whole(report, book):
+    page = pypdfium2.PdfDocument(report_pdf(report, "en"))[0]
+    text, right = page.get_textpage(), page.get_width()
+    words = text.get_text_range()
+    names = [*(row["name"] for row in report["workloads"]), "Total"]
+    sums = [usd for name in names for usd in money(book[name])[1:] if usd]
+    assert len(sums) > 4
+    assert [usd for usd in sums if usd not in words] == []
+    assert max(text.get_charbox(number)[2] for number in range(text.count_chars())) < right
+
+
+# What a question says, and how that is told.
+LIMITS = table("limits")["asked"]
+
+
+@pytest.fixture
+def section():
+    return copy.deepcopy(golden_report()["workloads"][1])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_limit_that_was_asked_is_told(section, language):
+    limits = {name: value for name, (value, _) in LIMITS.items()}
+    section["recommendation"]["request"] |= limits | {"accelerated_only": True}
+    sentence = asked_sentence(section["recommendation"], report_texts(language))
+    assert [words for _, words in LIMITS.values() if words not in sentence] == []
+    assert report_texts(language)("limit.accelerated_only", value="") in sentence
+
+
+def test_every_field_of_a_question_is_told_or_stands_elsewhere(section):
+    elsewhere = {"task", "model", "target_throughput", "confidence", "dataset"}
+    elsewhere |= {"cloud", "region", "market", "horizon_hours", "max_results", "pareto"}
+    elsewhere |= {"sample_input", "model_asked", "namesake"}
+    sentences = {*LIMITS, "accelerated_only", "allow_extrapolation", "max_first_epoch_hours"}
+    assert set(section["recommendation"]["request"]) == sentences | elsewhere
