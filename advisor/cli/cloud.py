@@ -68,81 +68,35 @@ def _thing(thing: Managed) -> dict[str, Any]:
     return {**asdict(thing), "expires_at": expires}
 
 
-COLUMNS = ("Kind", "id", "region", "sweep", "owner", "state", "time")
+COLUMNS = ("Kind", "id", "region", "sweep", "owner", "state", "expires")
 
 
-def status_lines(reaped: Reaped) -> list[str]:
-    """The text of `cloud status`: all resources found, expired ones first."""
-    things = [*reaped.expired, *reaped.kept]
-    counted, regions = _counted(things, reaped)
-    if not things:
-        none = "Nothing was told of a sweep" if reaped.not_listed else "Nothing of a sweep is there"
-        return [f"{none}; {regions}", *_not_told(reaped)]
-    lines = [
-        f"{counted} of sweeps, {len(reaped.expired)} expired; {regions}",
-        "",
-        *_rows(things, reaped.now),
-        *_not_told(reaped),
-    ]
-    if reaped.expired:
-        lines += ["", "Remove what is expired: advisor cloud reap"]
-    return lines
-
-
-def reaped_lines(reaped: Reaped) -> list[str]:
-    """The text of `cloud reap`: what was removed (in a dry run, would be), and what remains and why."""
-    done = reaped.expired if reaped.dry_run else reaped.removed
-    verb = "would be removed" if reaped.dry_run else "removed"
-    counted, regions = _counted(done, reaped)
-    lines = [f"{counted} {verb}; {regions}", *(["", *_rows(done, reaped.now)] if done else [])]
-    lines += [
-        f"still there: {left.thing.kind} {left.thing.id} in {left.thing.region}: {one_line(left.reason)}"
-        for left in reaped.remaining
-    ]
-    lines += [  # the reaper never removes these
-        f"has no readable advisor:expires-at, so it is left alone; remove it by hand: {thing.kind} "
-        f"{thing.id} in {thing.region}"
-        for thing in reaped.kept
-        if thing.expires_at is None
-    ]
-    return [*lines, *_not_told(reaped)]
-
-
-def time_left(expires_at: datetime | None, now: datetime) -> str:
-    """'40 min left' or 'over since 2 h'; 'not told' if the resource has no expiry tag."""
-    if expires_at is None:
-        return "not told"
-    seconds = (expires_at - now).total_seconds()
-    minutes = int(abs(seconds) // 60)
-    hours = f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"
-    span = hours if minutes >= 120 else f"{minutes} min"
-    return f"{span} left" if seconds > 0 else f"over since {span}"
-
-
-def _rows(things: Sequence[Managed], now: datetime) -> list[str]:
-    cells = [
+def _lines(reaped: Reaped, things: Sequence[Managed], verb: str) -> list[str]:
+    """The text of what was found or removed, of what remains and why, and of what did not answer."""
+    asked = format_counted(len(reaped.regions), "region")
+    rows = [
         (
-            thing.kind,
-            thing.id,
-            thing.region,
-            one_line(thing.sweep_id),
-            one_line(thing.owner),
+            *(thing.kind, thing.id, thing.region, one_line(thing.sweep_id), one_line(thing.owner)),
             one_line(" ".join(filter(None, (thing.state, thing.detail)))),
-            time_left(thing.expires_at, now),
+            f"{thing.expires_at:%Y-%m-%d %H:%M} UTC" if thing.expires_at else "not told",
         )
         for thing in things
     ]
-    return table(COLUMNS, cells)
-
-
-def _not_told(reaped: Reaped) -> list[str]:
     return [
-        f"not told: {thing.region} ({thing.kind}): {one_line(thing.reason)}" for thing in reaped.not_listed
+        f"{format_counted(len(things), 'thing')} {verb}; asked {asked}.",
+        *(["", *table(COLUMNS, rows)] if rows else []),
+        *(
+            f"still there: {left.thing.kind} {left.thing.id} in {left.thing.region}: {one_line(left.reason)}"
+            for left in reaped.remaining
+        ),
+        *(  # the reaper never removes these
+            f"has no readable advisor:expires-at, so it is left alone; remove it by hand: {thing.kind} "
+            f"{thing.id} in {thing.region}"
+            for thing in reaped.kept
+            if thing.expires_at is None
+        ),
+        *(f"not told: {kind.region} ({kind.kind}): {one_line(kind.reason)}" for kind in reaped.not_listed),
     ]
-
-
-def _counted(things: Sequence[Managed], reaped: Reaped) -> tuple[str, str]:
-    return format_counted(len(things), "thing"), f"asked {format_counted(len(reaped.regions), 'region')}."
 
 
 @click.command(hidden=True)
@@ -259,7 +213,12 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
     Instances, spot requests, volumes, network interfaces, security groups, keys and launch templates. Exit
     codes: 0 complete, 1 a region did not answer."""
     reaped = _reaped(owner=owner, regions=regions, dry_run=True)
-    print_answer(output, _document(reaped, "advisor.cloud-status/1"), lambda: status_lines(reaped))
+    verb = f"of sweeps, {len(reaped.expired)} expired (advisor cloud reap removes what is)"
+    print_answer(
+        output,
+        _document(reaped, "advisor.cloud-status/1"),
+        lambda: _lines(reaped, [*reaped.expired, *reaped.kept], verb),
+    )
     return 1 if reaped.not_listed else 0
 
 
@@ -281,5 +240,6 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     except KeyboardInterrupt:
         hint = "what was asked to end ends; `advisor cloud reap` again takes the rest"
         raise Stopped("left" if dry_run else f"left: {hint}") from None
-    print_answer(output, _document(reaped, "advisor.cloud-reap/1"), lambda: reaped_lines(reaped))
+    done = (reaped.expired, "would be removed") if dry_run else (reaped.removed, "removed")
+    print_answer(output, _document(reaped, "advisor.cloud-reap/1"), lambda: _lines(reaped, *done))
     return 1 if reaped.remaining or reaped.not_listed else 0

@@ -25,69 +25,48 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = ("offer", "zone", "market", "per hour, at most", "paid for")
-_SHOWN = 12
-_ENDED = {
-    "done": "All is measured",
-    "failed": "The sweep failed on its instance",
-    "budget": "The budget has no room for another minute",
-    "expired": "Its time is over",
-    "shut_down": "The instance ended itself before all was measured",
-    "taken_back": "The instance was taken back",
-    "ended": "The instance has ended",
-}
 
 
 def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     """The text of a plan: the offers in order of preference, the highest cost, and the checks."""
-    offers = plan["offers"]
-    lines = [f"Run {plan['sweep_id']}, by {plan['owner']}: {shlex.join(plan['command'])}", ""]
-    if offers:
-        rows = [
-            (
-                *(offer["instance_type"], offer["zone"], offer["market"]),
-                *(format_usd(offer["usd_per_hour_at_most"]), f"{offer['minutes_paid']} min"),
-            )
-            for offer in offers[:_SHOWN]
-        ]
-        lines += table(_COLUMNS, rows, right=(3, 4))
-    else:
-        lines.append("AWS was not asked." if plan["most_usd"] else "No offer is known.")
-    if len(offers) > _SHOWN:
-        lines.append(f"and {len(offers) - _SHOWN} more")
+    rows = [
+        (
+            *(offer["instance_type"], offer["zone"], offer["market"]),
+            *(format_usd(offer["usd_per_hour_at_most"]), f"{offer['minutes_paid']} min"),
+        )
+        for offer in plan["offers"]
+    ]
     volumes = [f"{each['type']} {each['size_gib']} GiB" for each in plan["volumes"]]
-    lines += ["", f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}."]
-    costs = f"Costs {format_usd(plan['most_usd'])} at most" if plan["most_usd"] else "Costs are not known"
-    costs += "" if offers or not plan["most_usd"] else " by the list price on demand"
-    budget = f"budget {format_usd(plan['budget_usd'])}"
-    if plan["most_usd"] and plan["most_usd"] > plan["budget_usd"]:
-        budget += ", at which it is ended, and the minute until it is"
-    lines += [f"{costs} ({budget}; {plan['hours']:g} h at most; traffic out of AWS comes on top).", ""]
+    lines = [
+        f"Run {plan['sweep_id']}, by {plan['owner']}: {shlex.join(plan['command'])}",
+        "",
+        *(table(_COLUMNS, rows, right=(3, 4)) if rows else ["No offer is known."]),
+        "",
+        f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}.",
+        f"Costs {format_usd(plan['most_usd']) if rows else 'an unknown sum'} at most (budget "
+        f"{format_usd(plan['budget_usd'])}; {plan['hours']:g} h at most; traffic out of AWS comes on top).",
+        "",
+    ]
     for check in plan["checks"]:
         mark = "ok     " if check["ok"] else "missing" if check["stops"] else "without"
         mend = f" -> {check['mend']}" if check["mend"] else ""
         lines.append(f"{mark}  " + one_line(f"{check['check']}: {check['told']}{mend}"))
     verdict = "Nothing is missing; without --dry-run this is launched."
-    if not plan["can_launch"]:
-        missing = sum(each["stops"] for each in plan["checks"])
-        verdict = f"Nothing can be launched: {format_counted(missing, 'thing')} missing, see above."
-    return [*lines, "", verdict]
+    return [*lines, "", verdict if plan["can_launch"] else "Nothing can be launched: something is missing."]
 
 
 def run_lines(run: Mapping[str, Any]) -> list[str]:
     """The text of a run: how it ended, its cost, and how many resources were removed."""
+    count, removed = run["measured_now"], format_counted(len(run["removed"]), "thing")
+    came = "what it measured is in its database" if count is None else format_counted(count, "measurement")
+    lines = [f"Ended: {run['ended'].replace('_', ' ')}; {came}."]
+    if not run["instances"]:
+        return [*lines, "It was measured before: nothing was launched. --sweep-id measures anew."]
     instances = format_counted(run["instances"], "instance")
-    came = "what it measured is in its database, if anything."
-    if run["measured_now"] is not None:
-        came = f"{format_counted(run['measured_now'], 'measurement')} came back."
-    removed = format_counted(len(run["removed"]), "thing")
-    lines = [f"{_ENDED[run['ended']]}: {came}"]
-    if run["instances"]:
-        lines.append(
-            f"{format_usd(run['spent_usd'])} at most for {instances}; all of it is ended ({removed} removed)."
-        )
-    else:
-        lines.append("It was measured before: nothing was launched. --sweep-id measures anew.")
-    return lines
+    return [
+        *lines,
+        f"{format_usd(run['spent_usd'])} at most for {instances}; all of it is ended ({removed} removed).",
+    ]
 
 
 def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:

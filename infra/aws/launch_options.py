@@ -14,8 +14,7 @@ from advisor.errors import UsageError
 
 LIVE_STATES = ("pending", "running", "stopping", "stopped")
 _SWEEP_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,39}")
-# The shortest life for which an instance is launched, if no start of its type was measured: boot and set-up
-# take minutes, a trial a quarter of one.
+# The shortest life for which an instance is launched: boot and set-up take minutes, a trial a quarter of one.
 LEAST = timedelta(minutes=10)
 # Letters of /dev/sd?: f to p are what EC2 recommends for data volumes.
 _DEVICES = "fghijklmnop"
@@ -54,8 +53,8 @@ class Image(Struct, frozen=True, kw_only=True):
 
 
 class Sweep(Struct, frozen=True, kw_only=True):
-    """Settings of all instances of a sweep: `hours` is the longest life of one, `least` the shortest for
-    which one is launched; `volumes` are its data disks, `profile` its instance profile (empty: none)."""
+    """Settings of all instances of a sweep: `hours` is the longest life of one; `volumes` are its data
+    disks, `profile` its instance profile (empty: none)."""
 
     id: str
     owner: str
@@ -64,7 +63,6 @@ class Sweep(Struct, frozen=True, kw_only=True):
     volumes: tuple[Volume, ...] = ()
     root_gib: int = 120
     profile: str = ""
-    least: timedelta = LEAST
 
     @property
     def devices(self) -> tuple[str, ...]:

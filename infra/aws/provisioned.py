@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -15,7 +14,15 @@ from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws import machines, tags
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Reaction, Refused, Unanswered, explained, explained_state, reaction_to
-from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Region, Slot, Sweep, oldest_first
+from advisor.infra.aws.launch_options import (
+    LEAST,
+    LaunchedMachine,
+    LaunchOption,
+    Region,
+    Slot,
+    Sweep,
+    oldest_first,
+)
 from advisor.infra.aws.orders import LOOKS, POLL, Fallbacks, Order, TokenOrders
 from advisor.infra.aws.reap import (
     Ended,
@@ -184,7 +191,7 @@ class Provisioner:
         could, so that wherever this is interrupted one pass of the reaper removes both."""
         if region.name in self._groups:
             return False
-        expires_at = self._aws.clock.now() + self._slot.sweep.least
+        expires_at = self._aws.clock.now() + LEAST
         group, made = own_group(self._aws, region.name, region.network, self._slot.sweep, expires_at)
         self._groups[region.name] = group
         return made
@@ -202,7 +209,7 @@ class Provisioner:
     def _is_paid(self, option: LaunchOption) -> bool:
         hourly = usd_per_hour(option, self._slot.sweep)
         left = self._slot.sweep.budget_usd - self._spent_usd
-        if hourly * (self._slot.sweep.least / timedelta(hours=1)) <= left:
+        if hourly * (LEAST / timedelta(hours=1)) <= left:
             return True
         now = self._aws.clock.now()
         self._fallbacks.refused(option, _OVER_BUDGET, Reaction.NEVER_AGAIN, now)
@@ -211,11 +218,10 @@ class Provisioner:
     def _queue(self, queue_until: datetime) -> None:
         free_at, now = self._fallbacks.next_free_at(), self._aws.clock.now()
         if free_at is None and self._fallbacks.all_refused_for(_OVER_BUDGET):
-            least = math.ceil(self._slot.sweep.least / timedelta(minutes=1))
             spent, budget = format_usd(self._spent_usd), format_usd(self._slot.sweep.budget_usd)
             raise BudgetOverError(
-                f"what is left of the budget does not pay {least} minutes of any offer ({spent} of {budget} "
-                "are spent)",
+                f"what is left of the budget does not pay {LEAST / timedelta(minutes=1):.0f} minutes of any "
+                f"offer ({spent} of {budget} are spent)",
                 hint="give a larger --budget",
             )
         if free_at is None or free_at > queue_until:

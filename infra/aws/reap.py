@@ -165,14 +165,12 @@ def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
     return option.usd_per_hour + _surplus_usd(option.instance_type) + disks + root + ADDRESS_USD_PER_HOUR
 
 
-def refuse_too_small(
-    budget_usd: float, spent: float, hourly: float, what: str, least: timedelta = LEAST
-) -> None:
-    """Raise `UsageError` if the budget does not pay the shortest useful time, `least`."""
-    if lasts(budget_usd, hourly, math.inf, spent) >= least:
+def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) -> None:
+    """Raise `UsageError` if the budget does not pay the shortest useful time, `LEAST`."""
+    if lasts(budget_usd, hourly, math.inf, spent) >= LEAST:
         return
-    minutes = math.ceil(least / timedelta(minutes=1))
-    cents = math.floor(100 * (spent + hourly * (least / timedelta(hours=1)))) + 1
+    minutes = LEAST / timedelta(minutes=1)
+    cents = math.floor(100 * (spent + hourly * (LEAST / timedelta(hours=1)))) + 1
     used = f", of which {format_usd(spent)} are spent already," if spent else ""
     raise UsageError(
         f"a budget of {format_usd(budget_usd)}{used} does not pay {minutes:.0f} minutes of {what} "

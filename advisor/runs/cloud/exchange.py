@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,16 @@ import msgspec
 from msgspec import Struct
 
 from advisor.domain import Measurement
-from advisor.errors import AdvisorError, CloudError, DataError, one_line
+from advisor.errors import AdvisorError, DataError, one_line
 from advisor.infra.aws.asking import Aws, Clock
-from advisor.infra.aws.errors import Refused
-from advisor.infra.aws.guest.job import BEFORE_EXPIRY, STATES_FOLDER
+from advisor.infra.aws.guest.job import STATES_FOLDER
 from advisor.infra.aws.guest.metadata import ResultBucket
-from advisor.infra.aws.launch_options import LEAST, LaunchedMachine, checked_sweep_id
-from advisor.infra.aws.machines import console_output, enabled_regions, instances_of
+from advisor.infra.aws.launch_options import LaunchedMachine, checked_sweep_id
+from advisor.infra.aws.machines import console_output
 from advisor.infra.aws.preflight import bucket_region
-from advisor.infra.aws.reap import BILLING_MINUTE
-from advisor.infra.aws.tags import time_from, time_text
+from advisor.infra.aws.tags import time_text
 from advisor.sweeps.formats import read_line, to_jsonl
 from advisor.sweeps.measurement_store import MeasurementStore
-from advisor.sweeps.planning.plan import GPU_SECONDS
 
 # Kinds of an instance's logs: failures before the advisor ran there (`user_data.sh` sends them), and EC2's
 # copy of its console. The log of its work has neither of these words before `.log`.
@@ -61,18 +58,15 @@ def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBuck
 
 
 def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
-    """The logs of a sweep's instances in the bucket, then the consoles of instances without one; `DataError`
-    if there is nothing."""
+    """The logs of a sweep's instances in the bucket; `DataError` if there is none."""
     prefix = f"sweeps/{checked_sweep_id(sweep_id)}"
     home, finding = bucket_region(aws, "us-east-1", bucket)
     if not finding.ok:
         raise DataError(finding.text, hint=finding.mend)
     objects = ResultBucket(aws, home, bucket, prefix)
-    # Only keys are listed here: measurements, which may be tens of thousands, are not read.
     every = objects.keys()
     keys = [key for key in every if f"/{STATES_FOLDER}" in key and key.endswith(_LOG_END)]
     logs = [log for key in keys if (log := _log(objects, key))]
-    logs += _consoles(aws, home, sweep_id, logs)
     if not logs:
         raise DataError(
             f"no instance of {sweep_id} has left a log in {bucket}",
@@ -81,51 +75,9 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     return logs
 
 
-def _consoles(aws: Aws, home: str, sweep_id: str, known: list[InstanceLog]) -> Iterator[InstanceLog]:
-    """Consoles of ended instances that have no log in the bucket, as long as EC2 lists them."""
-    try:
-        for machine in instances_of(aws, enabled_regions(aws, home), sweep_id):
-            silent = not machine.lives and not any(machine.id in log.key for log in known)
-            if silent and (text := console_output(aws, machine)):
-                yield InstanceLog(key=f"{machine.slot}/{machine.id}{CONSOLE}{_LOG_END}", text=text)
-    except CloudError:
-        return  # the user may lack rights to EC2: show the bucket's logs only
-
-
 def _log(result_bucket: ResultBucket, key: str) -> InstanceLog | None:
     content = result_bucket.get(key)
     return InstanceLog(key=key, text=content.decode(errors="replace")) if content else None
-
-
-_FOLDER = "software/starts"
-# The slowest of this many starts counts, since the network and PyPI vary.
-_MOST_STARTS = 20
-# Time after the start for one trial with its warm-up, and for the guest to leave and send its last rows.
-_AFTER_START = timedelta(seconds=2 * GPU_SECONDS) + BEFORE_EXPIRY + BILLING_MINUTE
-
-
-class Starts:
-    """Seconds that instances took from launch until they measured, by type, stored in the bucket."""
-
-    def __init__(self, aws: Aws, region: str, bucket: str) -> None:
-        self._objects = ResultBucket(aws, region, bucket, _FOLDER)
-
-    def note(self, machine: LaunchedMachine, measuring: GuestState) -> None:
-        """Store how long an instance's start took; `AdvisorError` if the bucket refuses."""
-        began = time_from(measuring.at)
-        if began is not None and began > machine.launched_at:
-            seconds = (began - machine.launched_at).total_seconds()
-            self._objects.put(f"{machine.instance_type}/{machine.id}", f"{seconds:.0f}".encode())
-
-    def least_life(self, instance_type: str) -> timedelta:
-        """The slowest start of a type plus one trial; `LEAST` if no start is known or readable."""
-        try:
-            keys = list(self._objects.keys(f"{instance_type}/"))[-_MOST_STARTS:]
-            starts = [float(self._objects.get(key) or b"nan") for key in keys]
-        except (Refused, ValueError):
-            return LEAST
-        known = [seconds for seconds in starts if seconds > 0]
-        return timedelta(seconds=max(known)) + _AFTER_START if known else LEAST
 
 
 SCHEMA = "advisor.guest-state/1"

@@ -16,13 +16,12 @@ from advisor.errors import LiveError, UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Finding
 from advisor.infra.aws.guest.job import SWEEP_RUN
-from advisor.infra.aws.launch_options import LaunchOption, Sweep, Volume, checked_sweep_id, sweep_id_of
+from advisor.infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sweep_id_of
 from advisor.infra.aws.preflight import Preflight, bucket_region, data_finding, launch_findings, preflight_of
 from advisor.infra.aws.reap import refuse_too_small, usd_per_hour
 from advisor.infra.aws.regions import InstanceRequirements, PriceOf
 from advisor.infra.live.aws import on_demand
 from advisor.infra.live.session import Deadline, Quote
-from advisor.runs.cloud.exchange import Starts
 
 # The same default as for `--disks gp3` on this machine.
 _DEFAULT_DISK_GIB = 500
@@ -73,29 +72,13 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
     preflight: Preflight
     findings: tuple[Finding, ...]
     bucket_region: str
-    listed_usd_per_hour: float | None = None
-
-    @property
-    def priced(self) -> tuple[LaunchOption, ...]:
-        """The launch options with prices; if AWS offered none, the on-demand type by its list price."""
-        if self.preflight.options or not self.listed_usd_per_hour:
-            return self.preflight.options
-        where = {"region": self.options.region, "zone": "", "subnet": ""}
-        name, market = self.options.instance.lower(), Market.ON_DEMAND
-        listed = self.listed_usd_per_hour
-        return (LaunchOption(instance_type=name, market=market, usd_per_hour=listed, **where),)
-
-    @property
-    def most_usd_per_hour(self) -> float | None:
-        """The price of the dearest option with its volumes; None without options."""
-        return max((usd_per_hour(option, self.sweep) for option in self.priced), default=None)
 
     @property
     def most_usd(self) -> float:
-        """Upper bound of the bill: the budget plus a billing minute, or the cost of the longest life."""
-        hourly = self.most_usd_per_hour
-        if hourly is None:
-            return 0.0
+        """Upper bound of the bill: the budget plus a billing minute, or the cost of the longest life; 0
+        without options."""
+        options = self.preflight.options
+        hourly = max((usd_per_hour(option, self.sweep) for option in options), default=0.0)
         return min(self.sweep.budget_usd + hourly / 60, hourly * self.sweep.hours)
 
 
@@ -123,21 +106,10 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     roots = (region.image.root_gib for region in preflight.regions)
     sweep = replace(sweep, root_gib=max((sweep.root_gib, *roots)))  # an image may need a larger disk
     home, findings = _checked(options, aws, preflight, sweep)
-    if home:
-        sweep = replace(sweep, least=Starts(aws, home, options.bucket).least_life(options.instance))
-    plan = CloudPlan(
-        options=options,
-        sweep=sweep,
-        preflight=preflight,
-        findings=findings,
-        bucket_region=home,
-        listed_usd_per_hour=listed_usd_per_hour(catalog, types[0], options.region),
-    )
-    if priced := plan.priced:
-        cheapest = min(priced, key=lambda option: usd_per_hour(option, sweep))
-        hourly = usd_per_hour(cheapest, sweep)
-        refuse_too_small(sweep.budget_usd, 0.0, hourly, str(cheapest), sweep.least)
-    return plan
+    if preflight.options:
+        cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
+        refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest))
+    return CloudPlan(options=options, sweep=sweep, preflight=preflight, findings=findings, bucket_region=home)
 
 
 def _checked(

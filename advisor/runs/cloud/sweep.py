@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from advisor.domain import Measurement
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused, explained, refuse_missing
@@ -19,45 +18,10 @@ from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot
 from advisor.infra.aws.orders import Fallbacks
 from advisor.infra.aws.provisioned import Provisioned, provision
 from advisor.infra.aws.reap import Outcome, Why
-from advisor.runs.cloud.exchange import Collector, End, Phase, Starts, guest_states, logs_of_silent
+from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states, logs_of_silent
 from advisor.runs.cloud.plan import CloudPlan
 from advisor.store.measurements import open_store
-from advisor.sweeps.quality.issues import is_stale
 from advisor.units import format_counted
-
-
-class SharedRows:
-    """The rows in this machine's store that the noted instances have measured."""
-
-    def __init__(self) -> None:
-        self._machines: dict[str, LaunchedMachine] = {}
-        with closing(open_store()) as store:
-            self._before = store.summaries()
-
-    def note(self, machine: LaunchedMachine) -> None:
-        """Note an instance that was launched or adopted."""
-        self._machines[machine.id] = machine
-
-    def measured(self) -> int | None:
-        """Number of trials that the instances measured since this began; None without any of their rows."""
-        with closing(open_store()) as store:
-            theirs = [row for row in store.read().measurements if self._is_theirs(row)]
-        fresh = 0
-        for row in theirs:
-            before = self._before.get(row.trial.trial_id)
-            fresh += before is None or (before.status, before.started_at) != (row.status, row.started_at)
-        return fresh if theirs else None
-
-    def _is_theirs(self, row: Measurement) -> bool:
-        """Whether a noted instance measured the row. EC2 names hosts by private address or id; the time
-        excludes earlier hosts with that address."""
-        host = str(row.environment.get("host", "")).partition(".")[0]
-        return any(
-            host in (f"ip-{machine.private_ip.replace('.', '-')}", machine.id)
-            and not is_stale(row.started_at, machine.launched_at)
-            for machine in self._machines.values()
-        )
-
 
 # Seconds to wait for S3, so that the budget is still checked once a minute.
 _PATIENCE = 8.0
@@ -68,7 +32,7 @@ Say = Callable[[str], None]
 
 class CloudRun(Struct, frozen=True, kw_only=True):
     """How a run ended; `provisioned` is None if everything was measured before, `collected` is None if the
-    rows went into a database that this machine does not read."""
+    rows went into a shared database."""
 
     sweep_id: str
     why: Why
@@ -81,10 +45,9 @@ class BucketWork:
     """The work of a launch as seen in the bucket: copies rows into the user's store, and reads states."""
 
     def __init__(
-        self, aws: Aws, result_bucket: ResultBucket, starts: Starts, say: Say, since: datetime | None = None
+        self, aws: Aws, result_bucket: ResultBucket, say: Say, since: datetime | None = None
     ) -> None:
         self._aws = aws
-        self._starts = starts
         self._mailbox = result_bucket
         self._collector = Collector(result_bucket, since)
         self._say = say
@@ -106,9 +69,6 @@ class BucketWork:
         if self._phases.get(machine.id) is not state.phase:
             self._phases[machine.id] = state.phase
             self._say(f"{machine.id}: {state.phase} {state.end} {state.said}".rstrip())
-            if state.phase is Phase.SWEEPING:
-                with suppress(AdvisorError):  # a start that is not stored does no harm
-                    self._starts.note(machine, state)
         self.last_line = state.said
         return _WHY.get(state.end)
 
@@ -149,19 +109,15 @@ def run_cloud(
     refuse_missing(plan.findings)
     job, hasty, options = job_of(plan), aws.less_patient(_PATIENCE), plan.options
     patient, impatient = (ResultBucket(api, job.region, job.bucket, job.prefix) for api in (aws, hasty))
-    starts = Starts(hasty, job.region, job.bucket)
-    work = BucketWork(hasty, impatient, starts, say, options.since)
+    work = BucketWork(hasty, impatient, say, options.since)
     with _with_hint():  # an earlier instance may have finished the sweep
         is_done = any(state.end is End.DONE for state in guest_states(patient))
     if is_done:
         return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
-    shared = SharedRows() if job.database_parameter else None
 
     def launched(machine: LaunchedMachine) -> None:
         say(_launch_text(machine))
         on_machine(machine)
-        if shared:
-            shared.note(machine)
 
     slot = Slot(
         sweep=plan.sweep,
@@ -182,7 +138,7 @@ def run_cloud(
         why=provisioned.outcome.why,
         provisioned=provisioned,
         last_line=work.last_line,
-        collected=shared.measured() if shared else work.collected,
+        collected=None if job.database_parameter else work.collected,
     )
 
 

@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from moto import mock_aws
 
-from advisor.cli.cloud import time_left
 from advisor.infra.aws import tags
-from tests.infra.aws.reaping import NOW, a_group, a_volume, an_instance, worn
+from tests.infra.aws.reaping import a_group, a_volume, an_instance, worn
 from tests.infra.live.conftest import without_real_aws
 
 LONG_AGO, LATER = datetime(2020, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(hours=1)
@@ -35,19 +34,16 @@ def document(answer):
 
 
 def test_what_is_there_is_told_with_its_time_and_how_to_remove_it_and_nothing_in_one_line(cloud):
-    assert cloud("status", *HERE) == "Nothing of a sweep is there; asked 2 regions.\n"
+    assert cloud("status", *HERE).startswith("0 things of sweeps")
     assert cloud("reap", *HERE) == "0 things removed; asked 2 regions.\n"
     old, new = a_volume("us-east-1", worn(LONG_AGO)), an_instance("eu-west-1", worn(LATER))
     text = cloud("status", *HERE)
-    first, _, head, expired, kept, *rest = text.splitlines()
-    assert first == "2 things of sweeps, 1 expired; asked 2 regions."
-    assert head.split() == ["Kind", "id", "region", "sweep", "owner", "state", "time"]
+    first, _, _, expired, kept = text.splitlines()
+    assert first.startswith("2 things of sweeps, 1 expired (advisor cloud reap removes")
     assert expired.startswith(f"volume    {old}")
-    assert "days" in expired
+    assert expired.endswith("2020-01-01 00:00 UTC")
     assert kept.startswith(f"instance  {new}")
     assert "g4dn.xlarge" in kept
-    assert kept.endswith("min left")
-    assert rest == ["", "Remove what is expired: advisor cloud reap"]
 
 
 def test_a_dry_run_then_the_removal_then_nothing(document):
@@ -87,20 +83,6 @@ def test_without_credentials_it_says_how(monkeypatch, stderr):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     assert "aws configure" in stderr("cloud", "status", code=1)
-
-
-@pytest.mark.parametrize(
-    ("ahead", "words"),
-    [
-        (timedelta(minutes=40), "40 min left"),
-        (timedelta(hours=5), "5 h left"),
-        (timedelta(days=3), "3 days left"),
-        (-timedelta(minutes=1), "over since 1 min"),
-        (-timedelta(days=431), "over since 431 days"),
-    ],
-)
-def test_times_are_words(ahead, words):
-    assert time_left(NOW + ahead, NOW) == words
 
 
 def test_a_policy_and_templates_are_printed(cloud):
