@@ -3,7 +3,6 @@
     y = f(theta) + noise,  theta ~ N(mean, C),  S = df/dtheta
 
     condition   theta = mean + C S' (S C S' + N)^-1 (y - f - S (mean - theta)),  repeated
-    fit         least |W (y - f(theta))|^2 + |(theta - prior) / sigma|^2,  W of a Student t, damped
     bound       the ceil((n + 1) c)-th smallest residual of n rows that the prediction was not fitted on
 
 Step times of GPUs and CPUs, serving and tuning each have an `f`; all else is here. A residual is
@@ -16,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -31,8 +30,6 @@ Linearised = Callable[[Floats], tuple[Floats, Floats]]
 _STILL = 1e-3
 # Degrees of freedom of the Student t that keeps wrong rows from bending the rest.
 _DEGREES = 4.0
-# The longest step of a parameter in a search.
-_LONGEST = 1.0
 # Who asks has a host and a way of timing of their own, which only their own rows tell.
 UNNAMED = "unnamed"
 # Residuals of the smallest group that bounds may stand on.
@@ -200,92 +197,6 @@ def _whitened(covariance: Floats, slopes: Floats, sigma: Floats) -> tuple[Floats
 def student_weights(standardised: Floats, most: float = math.inf) -> Floats:
     """Weights of rows under a Student t, given residuals in standard deviations (n,)."""
     return np.minimum((_DEGREES + 1) / (_DEGREES + standardised**2), most)
-
-
-class Form(Protocol):
-    """The rows of a fit as functions of its parameters."""
-
-    def log_seconds(self, theta: Floats) -> Floats:
-        """Log seconds (n,) for parameters (p,)."""
-
-    def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Log seconds (n,), and their slopes (n, p)."""
-
-
-class Noise(Protocol):
-    """The scatter of the rows of a fit about the form, and how much each counts."""
-
-    def whitened(self, columns: Floats) -> Floats:
-        """Columns (n, m) of the rows with unit covariance."""
-
-    def learn(self, residuals: Floats) -> None:
-        """Weigh the rows anew, by residuals (n,)."""
-
-
-class Search(NamedTuple):
-    """A damped search that ends at gains below `close`; a step without gain is damped `more` times."""
-
-    steps: int
-    close: float
-    damping: float
-    least_damping: float
-    most_damping: float
-    more: float
-
-
-class Maximum(NamedTuple):
-    """The likeliest parameters (p,), residuals (n,), and precision (p, p) at the last step."""
-
-    theta: Floats
-    residuals: Floats
-    precision: Floats
-
-
-def most_likely(
-    priors: Sequence[Prior], form: Form, log_measured: Floats, noise: Noise, start: Floats, search: Search
-) -> Maximum:
-    """The maximum a posteriori by damped Gauss-Newton steps; `noise` learns after each."""
-    prior = np.array([entry.mean for entry in priors])
-    spread = np.array([entry.sigma for entry in priors])
-
-    def misfit(white: Floats, theta: Floats) -> float:
-        return float((white**2).sum() + (((theta - prior) / spread) ** 2).sum())
-
-    theta, damping = start, search.damping
-    residuals, precision = log_measured, np.diag(spread**-2.0)
-    for _ in range(search.steps):
-        mean, slopes = form.linearised(theta)
-        white = noise.whitened(np.column_stack([log_measured - mean, slopes]))
-        gradient = white[:, 1:].T @ white[:, 0] - (theta - prior) / spread**2
-        precision = white[:, 1:].T @ white[:, 1:] + np.diag(spread**-2.0)
-        before = misfit(white[:, 0], theta)
-        while True:
-            step = np.linalg.solve(precision + damping * np.diag(np.diag(precision)), gradient)
-            after = theta + np.clip(step, -_LONGEST, _LONGEST)
-            residuals = log_measured - form.log_seconds(after)
-            now = misfit(noise.whitened(residuals[:, None])[:, 0], after)
-            if now <= before or damping > search.most_damping:
-                break
-            damping *= search.more
-        damping = max(damping / 5, search.least_damping)
-        theta = after
-        noise.learn(residuals)
-        if before - now < search.close * before:
-            break
-    return Maximum(theta, residuals, precision)
-
-
-def held_out(groups: Sequence[str] | NDArray[Any], told_without: Callable[[Rows], Any]) -> Floats:
-    """Values of each row (n, ..) as `told_without` the rows of its own group (a mask) has them."""
-    labels = np.asarray(groups)
-    result: Floats | None = None
-    for label in np.unique(labels):
-        out = labels == label
-        values = np.asarray(told_without(out), dtype=float)
-        if result is None:
-            result = np.empty((len(labels), *values.shape[1:]))
-        result[out] = values
-    return np.zeros(0) if result is None else result
 
 
 class HalfWidths(NamedTuple):

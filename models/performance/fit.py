@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from advisor.domain import STEP_SIGMA, Measurement, Observation
 from advisor.errors import DataError
 from advisor.models.bayes import Floats
-from advisor.models.performance.frames import observed_frame
 from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer
 from advisor.models.performance.machines import SPEED, ReferenceCpu, measured_ranges
 from advisor.models.performance.model import PerformanceModel
@@ -82,7 +80,7 @@ _SHARES = ("cached_share", "training", "on_cpu")
 ODD_SPEED = 1.5
 
 
-_CELL = ["network", "input", "task", "precision", "stack", "memory_format", "tf32", "gpu"]
+_CELL = ("network", "input", "task", "precision", "stack", "memory_format", "tf32")
 # Batch sizes kept per cell: more add next to no information, and each makes loading the model slower.
 _MOST_BATCHES = 4
 
@@ -131,17 +129,19 @@ def joined_repeats(steps: Sequence[Observation], layers: Iterable[ProbedLayer] =
     """The median of the repeats of each step and each layer, in a fixed order.
 
     Of a cell measured at more than `_MOST_BATCHES` batch sizes, only so many evenly spaced ones are kept."""
+    cells: dict[tuple[str, ...], dict[int, list[Observation]]] = {}
+    for step in steps:
+        cell = (*(str(getattr(step.workload, name) or "") for name in _CELL), step.gpu.name)
+        cells.setdefault(cell, {}).setdefault(step.workload.batch_size, []).append(step)
     joined = []
-    for _, cell in observed_frame(steps).groupby(_CELL):
-        batches: Any = cell.groupby("batch_size").indices
-        sizes = sorted(batches)
-        count = min(len(sizes), _MOST_BATCHES)
-        for place in np.linspace(0, len(sizes) - 1, count).round().astype(int):
-            joined.append(_median([steps[row] for row in cell.index[batches[sizes[place]]]]))
-    timed: dict[Hashable, list[ProbedLayer]] = defaultdict(list)
+    for cell in sorted(cells):
+        sizes = sorted(cells[cell])
+        places = np.linspace(0, len(sizes) - 1, min(len(sizes), _MOST_BATCHES)).round().astype(int)
+        joined += [_median(cells[cell][sizes[place]]) for place in places]
+    timed: dict[tuple[object, ...], list[ProbedLayer]] = {}
     for layer in layers:
-        sizes_of = tuple(sorted(layer.sizes.items()))
-        timed[layer.name, layer.backward, layer.precision, layer.gpu.name, sizes_of].append(layer)
+        key = (layer.name, layer.backward, layer.precision, layer.gpu.name, *sorted(layer.sizes.items()))
+        timed.setdefault(key, []).append(layer)
     medians = (
         replace(timed[key][0], seconds=float(np.median([entry.seconds for entry in timed[key]])))
         for key in sorted(timed, key=str)

@@ -19,8 +19,6 @@ from advisor.models.performance.step_time import Steps, class_seconds
 _SCALES = ((0.02, 6.0), (0.01, 2.5))
 _NEAREST = 80
 _FURTHEST = 4.0
-# Shapes, time, launches and the task distinguish networks better than the mix of kinds (`step_features`).
-WEIGHTS = np.array([*[1.0] * (2 * len(KINDS)), 2.0, 2.0, 2.0, 3.0, 2.0, 1.0, 3.0])
 
 
 class Kinship(Struct, frozen=True):
@@ -63,15 +61,6 @@ def covariance(distances: Floats) -> Floats:
 def standardised(features: Floats, centre: Floats, spread: Floats) -> Floats:
     """Features centred and in units of `spread`, clipped to `_FURTHEST` on either side."""
     return np.asarray(np.clip((features - centre) / spread, -_FURTHEST, _FURTHEST), dtype=float)
-
-
-def kinship_of(features: Floats, residuals: Floats, noise: Floats, weights: Floats | float = 1.0) -> Kinship:
-    """The process over measured steps: features (n, d), residuals and noise variances (n,). `weights` (d,)
-    scale the features."""
-    centre, spread = features.mean(axis=0), (features.std(axis=0) + 1e-6) / weights
-    return Kinship(
-        centre, spread, standardised(features, centre, spread), residuals, noise, float(np.median(residuals))
-    )
 
 
 def step_features(steps: Steps, kinds: np.ndarray, training: Sequence[bool], theta: Floats) -> Floats:

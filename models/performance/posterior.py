@@ -7,7 +7,7 @@ published rows; a user's rows condition it further by the same algebra."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -84,7 +84,7 @@ class Posterior(Gaussian, frozen=True):
 
     def predict(self, cells: Sequence[Cell], centres: Floats | None = None) -> Estimates:
         """Log seconds of each cell; `centres` (n,) is the mean deviation of networks like its own."""
-        existing = self._linear(cells)
+        existing = self._estimates(cells)
         mean = existing.mean if centres is None else existing.mean + centres
         return Estimates(mean, existing.variance, existing.launching)
 
@@ -93,45 +93,22 @@ class Posterior(Gaussian, frozen=True):
 
         Effects that both have in common, such as the network's, cancel in the variance."""
         each = np.eye(len(cells))
-        return self._linear([*cells, *others], np.hstack([each, -each]))
+        return self._estimates([*cells, *others], np.hstack([each, -each]))
 
-    def _linear(self, cells: Sequence[Cell], mixed: Floats | None = None) -> Estimates:
+    def _estimates(self, cells: Sequence[Cell], mixed: Floats | None = None) -> Estimates:
         """Log seconds of each cell, or of each row of `mixed` (m, n), a weighted sum of cells."""
-        parameters = self.parameters()
-        steps = steps_of([cell.step for cell in cells], parameters)
-        inner = len(self.names)
-        theta = np.append(self.mean, [prior.mean for prior in parameters.priors[inner:]])
-        mean, slopes = steps.linearised(theta)
-        host = parameters.place.get(HOST)
-        launching = np.zeros(len(cells)) if host is None else slopes[:, host].copy()
-        members, state = [], frozenset(self.names) if self.joint else frozenset()
-        for network, alike in _rows_by_effects(cells, state).items():
-            effects = _known(self, network, list(dict.fromkeys(itertools.chain(*alike))))
-            positions = {name: position for position, name in enumerate(effects.names)}
-            held = np.zeros((len(cells), len(positions)))
-            for groups, rows in alike.items():
-                for name in (effect_name(network, group) for group in groups):
-                    if name in positions:
-                        held[rows, positions[name]] = 1.0
-                    else:
-                        slopes[rows, parameters.place[name]] += 1.0
-                        mean[rows] += theta[parameters.place[name]]
-            mean += held @ effects.mean
-            members.append((effects.covariance, held))
+        parts, linearised = self._parts_of(cells)
+        mean, slopes = linearised(np.concatenate([part.mean for part in parts]))
+        names = (*self.names, *parts[1].names)
+        launching = slopes[:, names.index(HOST)] if HOST in names else np.zeros(len(cells))
         if mixed is not None:
             mean, slopes = mixed @ mean, mixed @ slopes
-            members = [(covariance, mixed @ held) for covariance, held in members]
-        # Parameters that move a step by less than a thousandth are dropped, row by row, so that a cell's
-        # result does not depend on the other cells.
-        held = slopes[:, :inner]
-        held = np.where(np.abs(held) * np.sqrt(self.covariance.diagonal()) > _NO_REACH, held, 0.0)
-        used = np.flatnonzero(held.any(axis=0))
-        variance = variances(held[:, used], self.covariance[np.ix_(used, used)])
-        sigmas = np.array([prior.sigma for prior in parameters.priors[inner:]])
-        variance += np.square(slopes[:, inner:]) @ np.square(sigmas)
-        for covariance, held in members:
-            variance += variances(held, covariance)
-        return Estimates(mean, variance, launching)
+        # Parameters of the state that move a step by less than a thousandth are dropped, row by row, so that
+        # a cell's result does not depend on the other cells.
+        state = slopes[:, : len(self.names)]
+        state[np.abs(state) * np.sqrt(self.covariance.diagonal()) <= _NO_REACH] = 0.0
+        variance = sum(variances(held, covariance) for held, covariance in _used(parts, slopes))
+        return Estimates(mean, np.asarray(variance), launching)
 
     def has_effect(self, network: str, group: str) -> bool:
         """Whether the effect of a group, such as `stack/compile`, was learned from rows of the network."""
@@ -141,64 +118,60 @@ class Posterior(Gaussian, frozen=True):
 
     def joint_estimates(self, cells: Sequence[Cell]) -> tuple[Floats, Floats]:
         """Log seconds of the cells: means (n,) and covariance (n, n)."""
-        known, linearised = self._with_effects(cells)
-        mean, slopes = linearised(known.mean)
-        used = np.flatnonzero(slopes.any(axis=0))
-        held = slopes[:, used]
-        return mean, held @ known.covariance[np.ix_(used, used)] @ held.T
+        parts, linearised = self._parts_of(cells)
+        mean, slopes = linearised(np.concatenate([part.mean for part in parts]))
+        covariance = sum(held @ covariance @ held.T for held, covariance in _used(parts, slopes))
+        return mean, np.asarray(covariance)
 
-    def condition(
-        self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, centres: Floats | None = None
-    ) -> Posterior:
+    def condition(self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats) -> Posterior:
         """The posterior given measured log seconds of the cells, with standard errors `sigma` (n,)."""
-        known, linearised = self._with_effects(cells, centres, own=True)
-        after = known.updated(linearised, log_measured, sigma)
+        parts, linearised = self._parts_of(cells, own=True)
+        after = joined(parts).updated(linearised, log_measured, sigma)
         joint = self.joint | {cell.network for cell in cells}
         return Posterior(after.names, after.mean, after.covariance, self.effects, joint)
 
-    def _with_effects(
-        self, cells: Sequence[Cell], centres: Floats | None = None, *, own: bool = False
-    ) -> tuple[Gaussian, Linearised]:
-        """The state with the cells' effects (`own`: also those of a user's rows), and their log seconds."""
-        parameters = self.parameters()
+    def _parts_of(self, cells: Sequence[Cell], *, own: bool = False) -> tuple[list[Gaussian], Linearised]:
+        """Independent parts of what the cells need, and their log seconds: the state, further parameters, and
+        the effects of each network that are not in the state. `own`: also those of a user's rows, of which
+        otherwise the state's count."""
+        parameters, known, state = self.parameters(), len(self.names), set(self.names)
         # Parameters keep the order of the state, so that steps can index it directly.
         steps = steps_of([cell.step for cell in cells], parameters)
-        groups = [list(effect_groups(cell.step.conditions).values()) for cell in cells]
-        for cell, names in zip(cells, groups, strict=True) if own else ():
-            names += [group] if (group := own_group(cell.step.conditions)) else []
         wanted: dict[str, dict[str, None]] = {}
-        for cell, names in zip(cells, groups, strict=True):
-            wanted.setdefault(cell.network, {}).update(dict.fromkeys(names))
-        effects = [_known(self, network, list(names)) for network, names in wanted.items()]
-        known = joined([self.extended(parameters), *effects])
-        index = {name: row for row, name in enumerate(known.names)}
-        members = np.zeros((len(cells), len(known.names)))
-        for row, (cell, names) in enumerate(zip(cells, groups, strict=True)):
-            members[row, [index[effect_name(cell.network, name)] for name in names]] = 1.0
+        names_of_rows = []
+        for cell in cells:
+            groups = list(effect_groups(cell.step.conditions).values())
+            group = own_group(cell.step.conditions)
+            if group and (own or effect_name(cell.network, group) in state):
+                groups.append(group)
+            wanted.setdefault(cell.network, {}).update(dict.fromkeys(groups))
+            names_of_rows.append([effect_name(cell.network, group) for group in groups])
+        further = believed(parameters.names[known:], parameters.priors[known:])
+        effects = [_known(self, network, list(groups)) for network, groups in wanted.items()]
+        parts: list[Gaussian] = [self, further, *effects]
+        index = {name: row for row, name in enumerate(itertools.chain(*(part.names for part in parts)))}
+        members = np.zeros((len(cells), len(index)))
+        for row, names in enumerate(names_of_rows):
+            members[row, [index[name] for name in names]] = 1.0
         size = len(parameters.priors)
 
         def linearised(theta: Floats) -> tuple[Floats, Floats]:
             mean, slopes = steps.linearised(theta[:size])
             whole = members.copy()
             whole[:, :size] += slopes
-            # Effects of earlier trials are among the parameters, new ones come after them.
-            return mean + members @ theta + (0.0 if centres is None else centres), whole
+            return mean + members @ theta, whole
 
-        return known, linearised
+        return parts, linearised
 
 
-def _rows_by_effects(
-    cells: Sequence[Cell], state: frozenset[str]
-) -> dict[str, dict[tuple[str, ...], list[int]]]:
-    """Rows by network and by their groups of effects; of a user's rows, only those in the `state`."""
-    result: dict[str, dict[tuple[str, ...], list[int]]] = {}
-    for row, cell in enumerate(cells):
-        groups = tuple(effect_groups(cell.step.conditions).values())
-        own = own_group(cell.step.conditions) if state else None
-        if own and effect_name(cell.network, own) in state:
-            groups = *groups, own
-        result.setdefault(cell.network, {}).setdefault(groups, []).append(row)
-    return result
+def _used(parts: Sequence[Gaussian], slopes: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """The slopes (n, u) by the parameters of each part that matter, and the covariance of those (u, u)."""
+    first = 0
+    for part in parts:
+        of_part = slopes[:, first : first + len(part.names)]
+        used = np.flatnonzero(of_part.any(axis=0))
+        yield of_part[:, used], part.covariance[np.ix_(used, used)]
+        first += len(part.names)
 
 
 def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Gaussian:

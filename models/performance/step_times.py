@@ -254,7 +254,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         cells += [layer.cell() for layer in layers]
         seconds, sigmas = np.array(measured).T
         centres += [0.0] * len(layers)
-        posterior = self.posterior.condition(cells, np.log(seconds), sigmas, np.array(centres))
+        posterior = self.posterior.condition(cells, np.log(seconds) - np.array(centres), sigmas)
         own = {_own_cell(table.of(o.workload), o.workload, o.gpu) for o in observations}
         probed = {layer.gpu.name for layer in layers}
         return replace(self, posterior=posterior, own=self.own | own, probed=self.probed | probed)

@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
 from advisor.infra.build.fitting.files import seal
+from advisor.infra.build.fitting.frames import records_of
 from advisor.infra.build.fitting.observations import (
     PYTORCH,
     is_of_a_single_token,
@@ -34,7 +35,6 @@ from advisor.infra.build.fitting.observations import (
 from advisor.infra.build.performance_sources import peaks
 from advisor.models.bayes import Floats
 from advisor.models.bundled import FOLDER
-from advisor.models.performance.frames import records_of
 from advisor.models.performance.memory.peak import BUNDLED, PeakModel, usable_mib
 from advisor.models.performance.memory.table import bundled_profile
 from advisor.models.performance.networks import NetworkFacts, bundled_networks

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.models.bayes import Floats, Gaussian, Parameters, Search, most_likely, student_weights
+from advisor.infra.build.fitting.likeliest import Search, most_likely
+from advisor.models.bayes import Floats, Gaussian, Parameters, student_weights
 from advisor.models.performance.posterior import EFFECTS, Cell, Posterior, effect_groups, steps_of
 
 _MOST_WEIGHT = 1.2

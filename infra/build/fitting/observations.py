@@ -18,10 +18,11 @@ from advisor.catalog import load_catalog
 from advisor.domain import Gpu, Task
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import DataError, UsageError
+from advisor.infra.build.fitting.frames import STEP_COLUMNS, published_frame, records_of
 from advisor.infra.build.performance_sources.kernels import KERNEL_COLUMNS
 from advisor.models.bayes import Floats
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.frames import STEP_COLUMNS, checked_frame, published_frame, records_of
+from advisor.models.performance.frames import checked_frame
 from advisor.models.performance.networks import OPERATION, NetworkFacts, NetworkTable, bundled_networks
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step

@@ -22,6 +22,8 @@ from sklearn.utils.validation import (
 )
 
 from advisor.domain import Task
+from advisor.infra.build.fitting.kinship import WEIGHTS, kinship_of
+from advisor.infra.build.fitting.likeliest import held_out as held_out_values
 from advisor.infra.build.fitting.network_effects import Fit, fitted, learnt
 from advisor.infra.build.fitting.observations import (
     FITTED_COLUMNS,
@@ -33,11 +35,10 @@ from advisor.infra.build.fitting.observations import (
     question_conditions,
 )
 from advisor.models.bayes import Floats, Rows
-from advisor.models.bayes import held_out as held_out_values
 from advisor.models.performance.cpu_step_times import CELL, NETWORK, CpuStepTimes
 from advisor.models.performance.cpu_step_times import ROW_SIGMA as CPU_ROW_SIGMA
 from advisor.models.performance.frames import checked_frame
-from advisor.models.performance.kinship import WEIGHTS, Kinship, kinship_of
+from advisor.models.performance.kinship import Kinship
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
 from advisor.models.performance.step_times import (

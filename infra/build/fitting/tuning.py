@@ -11,7 +11,8 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.domain.words import LlmMethod
-from advisor.models.bayes import Floats, Rows, held_out
+from advisor.infra.build.fitting.likeliest import held_out
+from advisor.models.bayes import Floats, Rows
 from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.finetuning.belief import NOISE, OF_SOURCES, Belief, Columns, prior_of, size_of
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from advisor.infra.build.fitting.frames import STEP_COLUMNS
 from advisor.infra.build.performance_sources.sources_bulk import BULK
 from advisor.infra.build.performance_sources.sources_rates import rates
-from advisor.models.performance.frames import STEP_COLUMNS
 
 COLUMNS = tuple(STEP_COLUMNS)
 # Facts of such a source may be read but not redistributed: the committed table leaves them out.

@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from advisor.errors import DataError
+from advisor.infra.build.fitting.frames import STEP_COLUMNS
 from advisor.infra.build.fitting.network_effects import fitted, posterior_of
 from advisor.infra.build.fitting.observations import (
     OBSERVATIONS,
@@ -27,7 +28,7 @@ from advisor.infra.build.fitting.step_times import Residual, StepTimeRegressor, 
 from advisor.infra.build.performance_sources.observations import COLUMNS
 from advisor.models.bayes import Parameters
 from advisor.models.performance import load_model, paced_gpu
-from advisor.models.performance.frames import STEP_COLUMNS, checked_frame
+from advisor.models.performance.frames import checked_frame
 from advisor.models.performance.pipeline import PIPELINE_PRIORS, exponents
 from advisor.models.performance.step_time import steps_of
 from tests.rows import table

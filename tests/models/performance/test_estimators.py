@@ -15,11 +15,12 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 from advisor.domain import Precision, Task
 from advisor.errors import DataError
 from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
+from advisor.infra.build.fitting.frames import STEP_COLUMNS, observed_frame, published_frame
 from advisor.infra.build.fitting.memory import MemoryRegressor
 from advisor.infra.build.fitting.stalls import DecodeRegressor, runs_columns
 from advisor.infra.build.fitting.step_times import StepTimeRegressor
 from advisor.models.performance import load_model
-from advisor.models.performance.frames import STEP_COLUMNS, observed_frame, published_frame
+from advisor.models.performance.frames import checked_frame
 from advisor.models.performance.memory.peak import bundled_peak_model, gpu_peak
 from advisor.models.performance.memory.steps import Conditions
 from advisor.models.performance.memory.table import bundled_profile
@@ -154,10 +155,4 @@ def test_published_steps_and_a_users_own_are_one_frame():
     assert [*published.columns] == [*own.columns] == [*STEP_COLUMNS]
     assert (published.dtypes == own.dtypes).all()
     with pytest.raises(DataError, match="lacks gpu, batch_size"):
-        published_frame_without(published, ["gpu", "batch_size"])
-
-
-def published_frame_without(frame, columns):
-    from advisor.models.performance.frames import checked_frame
-
-    return checked_frame(frame.drop(columns=columns), STEP_COLUMNS)
+        checked_frame(published.drop(columns=["gpu", "batch_size"]), STEP_COLUMNS)

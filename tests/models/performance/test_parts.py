@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import CacheState, Cpu, DiskRate, Resources, Stage, Task, Workload
-from advisor.models.bayes import (
-    Prior,
-    believed,
-    gaussian_multiplier,
-    half_widths,
-    held_out,
-    joined,
-    variances,
-)
+from advisor.infra.build.fitting.likeliest import held_out
+from advisor.models.bayes import Prior, believed, gaussian_multiplier, half_widths, joined, variances
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.machines import DiskTable, useful_cores
 from advisor.models.performance.pipeline import logs_by_stage, smooth_log_minimum

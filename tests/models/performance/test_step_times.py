@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from advisor.domain import Observation, Precision, Protocol, Provenance, Stack, Task, Workload
 from advisor.infra.build.fitting.files import write_step_times
+from advisor.infra.build.fitting.kinship import kinship_of
 from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance import paced_gpu
-from advisor.models.performance.kinship import kinship_of
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_times import arithmetic_of, chip, features_of, is_same_card
 from advisor.models.performance.step_times_file import bundled_step_times, step_times_from
