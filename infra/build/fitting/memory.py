@@ -24,7 +24,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
 from advisor.infra.build.fitting.files import seal
-from advisor.infra.build.fitting.frames import records_of
 from advisor.infra.build.fitting.observations import (
     PYTORCH,
     is_of_a_single_token,
@@ -33,6 +32,7 @@ from advisor.infra.build.fitting.observations import (
     ranks_of,
 )
 from advisor.infra.build.performance_sources import peaks
+from advisor.infra.build.performance_sources.frames import records_of
 from advisor.models.bayes import Floats
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.memory.peak import BUNDLED, PeakModel, usable_mib

@@ -18,7 +18,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import Gpu, Task
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import DataError, UsageError
-from advisor.infra.build.fitting.frames import STEP_COLUMNS, published_frame, records_of
+from advisor.infra.build.performance_sources.frames import STEP_COLUMNS, published_frame, records_of
 from advisor.infra.build.performance_sources.kernels import KERNEL_COLUMNS
 from advisor.models.bayes import Floats
 from advisor.models.network_columns import KINDS

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from advisor.infra.build.fitting.frames import STEP_COLUMNS
+from advisor.infra.build.performance_sources.frames import STEP_COLUMNS
 from advisor.infra.build.performance_sources.sources_bulk import BULK
 from advisor.infra.build.performance_sources.sources_rates import rates
 

@@ -11,7 +11,6 @@ import pytest
 from sklearn.base import clone
 
 from advisor.errors import DataError
-from advisor.infra.build.fitting.frames import STEP_COLUMNS
 from advisor.infra.build.fitting.network_effects import fitted, posterior_of
 from advisor.infra.build.fitting.observations import (
     OBSERVATIONS,
@@ -25,6 +24,7 @@ from advisor.infra.build.fitting.observations import (
 )
 from advisor.infra.build.fitting.stalls import STALL_PRIORS, DecodeRegressor
 from advisor.infra.build.fitting.step_times import Residual, StepTimeRegressor, quantiles_of
+from advisor.infra.build.performance_sources.frames import STEP_COLUMNS
 from advisor.infra.build.performance_sources.observations import COLUMNS
 from advisor.models.bayes import Parameters
 from advisor.models.performance import load_model, paced_gpu

@@ -15,10 +15,10 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 from advisor.domain import Precision, Task
 from advisor.errors import DataError
 from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
-from advisor.infra.build.fitting.frames import STEP_COLUMNS, observed_frame, published_frame
 from advisor.infra.build.fitting.memory import MemoryRegressor
 from advisor.infra.build.fitting.stalls import DecodeRegressor, runs_columns
 from advisor.infra.build.fitting.step_times import StepTimeRegressor
+from advisor.infra.build.performance_sources.frames import STEP_COLUMNS, observed_frame, published_frame
 from advisor.models.performance import load_model
 from advisor.models.performance.frames import checked_frame
 from advisor.models.performance.memory.peak import bundled_peak_model, gpu_peak
