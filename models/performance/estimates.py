@@ -154,7 +154,9 @@ def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline,
 def estimates(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Estimates:
     """Join the stages' `rates` (n, 4), with the interval around the join."""
     shifts = _with_disk_moves(columns, rates, spread, pipeline)
-    logs, weights = _joined(columns, rates, shifts, pipeline)
+    # One call for all moves, the first of which is none, since few rows take as long as many.
+    logs, each = join_logs(columns, logs_by_stage(rates)[:, None] + shifts, pipeline.parameters)
+    weights = each[:, 0]
     below, above, calibrated = spread.by_group[trial_groups(weights.T, columns)].T
     many = len(logs) // 2
     moved = (logs[1:] - logs[0]) ** 2
@@ -198,16 +200,6 @@ def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: P
     entropy = -(weights * np.log(np.maximum(weights, _LEAST_WEIGHT))).sum(axis=0)
     width = _EXPONENT_SIGMA * spread.quantile
     return np.asarray(beside_gpu * width * entropy / gamma)
-
-
-def _joined(
-    columns: PipelineColumns, rates: Floats, shifts: Floats, pipeline: Pipeline
-) -> tuple[Floats, Floats]:
-    """Joined log rates (1 + m, n) under each of `shifts` (stages, 1 + m, n), the first of which is none,
-    and the stages' weights (stages, n) under that one. One call, since few rows take as long as many."""
-    logs = logs_by_stage(rates)[:, None] + shifts
-    joined, weights = join_logs(columns, logs, pipeline.parameters)
-    return joined, weights[:, 0]
 
 
 def _shifts(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, z: float) -> Floats:

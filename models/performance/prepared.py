@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import (
-    CacheState,
-    DiskRate,
-    Gpu,
-    Precision,
-    Prediction,
-    Provenance,
-    Resources,
-    Stage,
-    Workload,
-)
+from advisor.domain import CacheState, DiskRate, Gpu, Precision, Prediction, Provenance, Resources, Stage
 from advisor.messages import Message
 from advisor.models.bayes import Floats
 from advisor.models.performance.estimates import Estimates, Spread, estimates
-from advisor.models.performance.machines import (
-    SAME_SCORE,
-    DiskTable,
-    Integers,
-    ReferenceCpu,
-    assumed_copy_gb_per_second,
-)
+from advisor.models.performance.machines import SAME_SCORE, DiskTable, Integers, assumed_copy_gb_per_second
 from advisor.models.performance.pipeline import (
     STAGES,
     Pipeline,
@@ -62,10 +46,30 @@ class Words(Struct, frozen=True):
     pipeline: Pipeline
 
     def of(self, row: int, matters: int) -> tuple[Provenance, tuple[Message, ...]]:
-        """The provenance of a row's rate and its notes; bit k of `matters` is stage k."""
-        rate = self.gpu_rates[row] if matters & _ACCELERATOR else None
-        wanted = (self.loads[row], self.machines[row], rate, self.scalings[row], matters, self.pipeline)
-        return _provenance(*wanted), tuple(_notes(*wanted))
+        """The weakest provenance among the stages that matter in a row, and notes on facts outside the
+        measured range that matter for its rate; bit k of `matters` is stage k."""
+        load, resources, scaling = self.loads[row], self.machines[row], self.scalings[row]
+        kinds: list[Provenance] = []
+        notes: list[Message] = []
+        if matters & _ACCELERATOR and (rate := self.gpu_rates[row]):
+            is_several = scaling.gpus > 1 or scaling.nodes > 1
+            kinds.append(Provenance.MODELLED if is_several else rate.provenance)
+            notes += [*rate.notes, *scaling.notes()]
+        if matters & _HOST or load.on_cpu:
+            of_host, more = _host(resources, self.pipeline)
+            kinds.append(of_host)
+            notes += more
+        if load.on_cpu:
+            workload, key = load.workload, f"{load.workload.network}/{load.workload.task}"
+            is_own = key in self.pipeline.cpu_networks
+            kinds += [] if is_own else [Provenance.MODELLED]  # a core was measured, not this machine
+            existing = is_own or key in bundled_cpu_step_times().networks
+            if workload.precision is not Precision.FP32 or not existing:
+                network = workload.network
+                notes.append(Message("{network} was not measured on a CPU like this", network=network))
+        if matters & _TRANSFER and resources.host_to_gpu_gb_per_second is None:
+            notes.append(copy_assumed_note(resources.gpu))
+        return max(kinds, key=_WORSE.index, default=Provenance.MODELLED), tuple(notes)
 
 
 # Rows joined at once, which bounds memory: joining takes about a kilobyte per row.
@@ -153,7 +157,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
                     median=median,
                     upper=upper,
                     confidence=self.confidence,
-                    stage_rates=_finite(rates),
+                    stage_rates={s: rate for s, rate in zip(STAGES, rates, strict=True) if rate < np.inf},
                     # The network between nodes, if GPUs wait for it longer than they compute.
                     bottleneck=(
                         Stage.NETWORK
@@ -171,13 +175,6 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
                 )
             )
         return predictions
-
-
-def _finite(rates: list[float]) -> dict[Stage, float]:
-    """The finite rates by stage; a stage that the request lacks is infinite."""
-    if np.inf not in rates:
-        return dict(zip(STAGES, rates, strict=True))
-    return {stage: rate for stage, rate in zip(STAGES, rates, strict=True) if rate < np.inf}
 
 
 def alone(rate: GpuRate, confidence: float) -> Prediction:
@@ -198,91 +195,39 @@ def alone(rate: GpuRate, confidence: float) -> Prediction:
     )
 
 
-def _provenance(
-    load: PipelineRequest,
-    resources: Resources,
-    gpu_rate: GpuRate | None,
-    scaling: Scaling,
-    matters: int,
-    pipeline: Pipeline,
-) -> Provenance:
-    """The weakest provenance among the stages that matter."""
-    kinds = [gpu_rate.provenance] if gpu_rate else []
-    if gpu_rate and (scaling.gpus > 1 or scaling.nodes > 1):
-        kinds.append(Provenance.MODELLED)
-    if load.on_cpu and _cpu_key(load.workload) not in pipeline.cpu_networks:
-        kinds.append(Provenance.MODELLED)  # a core was measured, not this machine
-    if matters & _HOST or load.on_cpu:
-        kinds.append(_host_provenance(resources, pipeline))
-    return max(kinds, key=_WORSE.index, default=Provenance.MODELLED)
-
-
-def _notes(
-    load: PipelineRequest,
-    resources: Resources,
-    gpu_rate: GpuRate | None,
-    scaling: Scaling,
-    matters: int,
-    pipeline: Pipeline,
-) -> Iterator[Message]:
-    """Notes on facts outside the measured range that matter for this rate."""
-    if gpu_rate:
-        yield from gpu_rate.notes
-        yield from scaling.notes()
-    if matters & _HOST or load.on_cpu:
-        yield from _host_notes(resources, pipeline)
-    if load.on_cpu:
-        workload, key = load.workload, _cpu_key(load.workload)
-        existing = key in pipeline.cpu_networks or key in bundled_cpu_step_times().networks
-        if workload.precision is not Precision.FP32 or not existing:
-            yield Message("{network} was not measured on a CPU like this", network=workload.network)
-    if matters & _TRANSFER and resources.host_to_gpu_gb_per_second is None:
-        yield copy_assumed_note(resources.gpu)
-
-
 def copy_assumed_note(gpu: Gpu | None) -> Message:
     """The note that nobody measured the speed at which this type of instance copies to its GPU."""
     rate = assumed_copy_gb_per_second(gpu)
     return Message("the host-to-GPU rate is unknown: {rate:g} GB/s is assumed", rate=rate)
 
 
-def _cpu_key(workload: Workload) -> str:
-    return f"{workload.network}/{workload.task}"
-
-
-def _host_provenance(resources: Resources, pipeline: Pipeline) -> Provenance:
-    if own := pipeline.measured_on(resources):
-        measured = resources.vcpus <= own.largest_vcpus
-    else:
-        score = resources.cpu.single_thread_score if resources.cpu else None
-        alike = is_same_architecture(resources, pipeline.reference)
-        same = alike and score and abs(score / pipeline.reference.score - 1) < SAME_SCORE
-        measured = bool(same) and resources.vcpus <= pipeline.largest_vcpus
-    return Provenance.MEASURED if measured else Provenance.MODELLED
-
-
-def is_same_architecture(resources: Resources, reference: ReferenceCpu) -> bool:
-    """Whether the CPU runs the measured one's machine code, as far as anyone says."""
-    return resources.cpu is None or resources.cpu.architecture == reference.architecture
-
-
-def _host_notes(resources: Resources, pipeline: Pipeline) -> Iterator[Message]:
-    own = pipeline.measured_on(resources)
+def _host(resources: Resources, pipeline: Pipeline) -> tuple[Provenance, list[Message]]:
+    """Whether the cores of a machine were measured, and what of them was not."""
+    own, cpu, notes = pipeline.measured_on(resources), resources.cpu, []
     largest = own.largest_vcpus if own else pipeline.largest_vcpus
     if resources.vcpus > largest:
-        yield Message(
-            "preparing samples on {vcpus:g} vCPUs is extrapolated from {largest:g}",
-            vcpus=resources.vcpus,
-            largest=largest,
+        notes.append(
+            Message(
+                "preparing samples on {vcpus:g} vCPUs is extrapolated from {largest:g}",
+                vcpus=resources.vcpus,
+                largest=largest,
+            )
         )
-    if own:
-        return
-    if not (resources.cpu and resources.cpu.single_thread_score):
-        yield Message("the CPU's speed is unknown: the measured CPU's is assumed")
-    elif not is_same_architecture(resources, pipeline.reference):
-        yield Message(
-            "{architecture} cores were not measured: rates are carried from {reference} by a "
-            "single-thread mark, which tells little",
-            architecture=resources.cpu.architecture,
-            reference=pipeline.reference.architecture,
-        )
+    measured = own is not None
+    if not own:
+        reference = pipeline.reference
+        if not (cpu and cpu.single_thread_score):
+            notes.append(Message("the CPU's speed is unknown: the measured CPU's is assumed"))
+        elif cpu.architecture != reference.architecture:
+            notes.append(
+                Message(
+                    "{architecture} cores were not measured: rates are carried from {reference} by a "
+                    "single-thread mark, which tells little",
+                    architecture=cpu.architecture,
+                    reference=reference.architecture,
+                )
+            )
+        else:
+            measured = abs(cpu.single_thread_score / reference.score - 1) < SAME_SCORE
+    measured = measured and resources.vcpus <= largest
+    return Provenance.MEASURED if measured else Provenance.MODELLED, notes
