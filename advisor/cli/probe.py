@@ -13,12 +13,11 @@ import click
 
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option
-from advisor.errors import DataError, MeasuringError, UsageError, one_line, system_errors, unknown_name
+from advisor.errors import DataError, MeasuringError, UsageError, one_line, system_errors
 from advisor.files import require_writable, write_whole
-from advisor.questions.fields import comma_parts
 from advisor.render.text import WIDTH, folded, table
 from advisor.runs.probing import keep_fingerprint, probe_machine
-from advisor.sweeps.probe.session import PARTS, is_skipped
+from advisor.sweeps.probe.session import PARTS, chosen_parts, is_skipped
 from advisor.sweeps.probe.showing import headline, not_measured, sections
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     advisor probe --quick --only cpu,decode -o json
     advisor probe --only disk --disk /mnt/gp3 --out gp3.json
     """
-    parts = _parsed_parts(only)
+    parts = tuple(PARTS) if only is None else chosen_parts(only)
     folder = _checked_disk(disk, parts)
     if out:  # before spending a minute on measuring
         require_writable(out)
@@ -100,19 +99,6 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     if all(map(is_skipped, document["parts"].values())):
         reasons = "; ".join(f"{name}: {part['skipped']}" for name, part in document["parts"].items())
         raise MeasuringError(f"nothing could be measured: {reasons}")
-
-
-def _parsed_parts(text: str | None) -> tuple[str, ...]:
-    """Parse `--only`: 'gpu,cpu' -> ('cpu', 'gpu'), in the order of measuring; None -> all parts."""
-    if text is None:
-        return tuple(PARTS)
-    names = [name.lower() for name in comma_parts(text)]
-    for name in names:
-        if name not in PARTS:
-            raise unknown_name("part", name, PARTS)
-    if not names:
-        raise UsageError(f"--only takes parts of {', '.join(PARTS)}, separated by commas", field="only")
-    return tuple(name for name in PARTS if name in names)
 
 
 def _checked_disk(folder: Path | None, parts: Sequence[str]) -> Path:

@@ -53,8 +53,8 @@ def probe_machine(
 ) -> dict[str, Any]:
     """The probe's document (`advisor.probe/1`) from a child process; `on_progress` gets each part's name.
     `MeasuringError` when the child dies or is late."""
-    job = json.dumps({"only": list(parts), "quick": quick, "disk": str(disk)})
-    with started_worker([*command, job]) as worker:
+    options = ["--child", "--only", ",".join(parts), "--disk", str(disk), *(["--quick"] if quick else [])]
+    with started_worker([*command, *options]) as worker:
         try:
             document: dict[str, Any] = worker.answer(
                 "probe",

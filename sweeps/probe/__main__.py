@@ -1,7 +1,7 @@
 """`python -m advisor.sweeps.probe [--quick] [--disk FOLDER] [--only PARTS]`: JSON on stdout.
 
-Progress goes to stderr. Ends with 0 when it answered, 2 for wrong arguments, 130 after Ctrl-C. With the same
-as one JSON object it is the child of `advisor probe`: lines `{"progress": ...}`, then `{"probe": ...}`."""
+Progress goes to stderr. Ends with 0 when it answered, 2 for wrong arguments, 130 after Ctrl-C. With `--child`
+it answers `advisor probe`: lines `{"progress": ...}`, then `{"probe": ...}`."""
 
 from __future__ import annotations
 
@@ -10,50 +10,41 @@ import json
 import sys
 from pathlib import Path
 
-from advisor.sweeps.probe.session import PARTS, run_probe
+from advisor.errors import UsageError
+from advisor.sweeps.probe.session import PARTS, chosen_parts, run_probe
 from advisor.sweeps.trial.child import answer_parent, send_to_parent
 
 
 def main() -> int:
     """Run the probe and write its document to stdout; returns the exit code."""
-    if sys.argv[1:] and sys.argv[1].startswith("{"):
-        return answer_parent(lambda: {"probe": _probed(**json.loads(sys.argv[1]))})
-    options = _parser().parse_args()
-    try:
-        document = run_probe(options.only, quick=options.quick, disk=options.disk, report=_report)
-    except KeyboardInterrupt:
-        _report("interrupted")
-        return 130
-    sys.stdout.write(json.dumps(document, indent=1) + "\n")
-    return 0
-
-
-def _probed(only: list[str], disk: str, *, quick: bool) -> dict[str, object]:
-    def report(line: str) -> None:
-        send_to_parent({"progress": line})
-
-    return run_probe(only, quick=quick, disk=Path(disk), report=report)
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m advisor.sweeps.probe", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a quarter of the time")
     parser.add_argument("--disk", type=Path, default=Path(), help="folder on the disk to read")
-    parser.add_argument("--only", type=_parts, default=tuple(PARTS), help=",".join(PARTS))
-    return parser
+    parser.add_argument("--only", default=",".join(PARTS), help=",".join(PARTS))
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    try:
+        parts = chosen_parts(options.only)
+    except UsageError as error:
+        parser.error(str(error))
 
+    def report(line: str) -> None:
+        if options.child:
+            send_to_parent({"progress": line})
+        else:
+            print(line, file=sys.stderr, flush=True)  # noqa: T201
 
-def _parts(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    unknown = [name for name in names if name not in PARTS]
-    if unknown or not names:
-        raise argparse.ArgumentTypeError(f"known parts: {','.join(PARTS)}")
-    return names
+    def document() -> dict[str, object]:
+        return run_probe(parts, quick=options.quick, disk=options.disk, report=report)
 
-
-def _report(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    if options.child:
+        return answer_parent(lambda: {"probe": document()})
+    try:
+        sys.stdout.write(json.dumps(document(), indent=1) + "\n")
+    except KeyboardInterrupt:
+        report("interrupted")
+        return 130
+    return 0
 
 
 if __name__ == "__main__":

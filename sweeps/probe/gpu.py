@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -28,26 +29,11 @@ from advisor.sweeps.probe.session import (
 )
 
 _DEVICES = Path("/sys/bus/pci/devices")
+_TIMEOUT_SECONDS = 10
 # Classes: 03xx displays (VGA, 3D controllers), 12xx processing accelerators.
 _ACCELERATOR_CLASSES = ("03", "12")
-_TIMEOUT_SECONDS = 10
-_NAME_AND_CODE = re.compile(r"^(.*?)\s*\[[0-9a-f]{4}\]$")
 # PCI Express generation by transfer rate of a lane in GT/s.
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
-
-
-def lspci_names(text: str) -> dict[str, tuple[str, str]]:
-    """(vendor, name) by slot, from the lines of `lspci -D -mm -nn`; other lines are ignored."""
-    names = {}
-    for line in text.splitlines():
-        try:
-            fields = shlex.split(line)
-        except ValueError:
-            continue
-        named = [match[1] for word in fields[1:4] if (match := _NAME_AND_CODE.match(word))]
-        if len(named) == 3:
-            names[fields[0]] = named[1], named[2]
-    return names
 
 
 def parse_generation(speed: str) -> int | None:
@@ -60,17 +46,18 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
     """Display and processing accelerators with their PCI Express links, in the order of slots.
 
     Names come from lspci if it is installed, codes and links from sysfs."""
-    names = dict[str, tuple[str, str]]()
-    with suppress(OSError, subprocess.SubprocessError):
-        command = ["lspci", "-D", "-mm", "-nn"]
+    named = dict[str, Sequence[str]]()
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        command = ["lspci", "-D", "-mm"]  # lines of slot, class, vendor, device ..
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
-        names = lspci_names(done.stdout)
+        lines = map(shlex.split, done.stdout.splitlines())
+        named = {fields[0]: fields[2:4] for fields in lines if len(fields) > 3}
     result: list[dict[str, object]] = []
     for entry in sorted(root.glob("*")):
         code = text_of(entry / "class").removeprefix("0x")
         if code[:2] not in _ACCELERATOR_CLASSES:
             continue
-        vendor, name = names.get(entry.name, (None, None))
+        vendor, name = named.get(entry.name, (None, None))
         result.append(
             {
                 "slot": entry.name,
@@ -144,15 +131,12 @@ def _driver(known: list[Facts]) -> Document:
 
 
 def merge_devices(reported: list[Facts], seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """NVML's GPUs with torch's facts of the same devices (matched by UUID, or by order if torch has no
-    UUIDs); then devices that only torch sees (a MIG slice, another vendor)."""
+    """NVML's GPUs with torch's facts of the same devices; then devices that only torch sees (a MIG slice,
+    another vendor)."""
     merged = [dict(facts) for facts in reported]
     by_uuid = {facts["uuid"]: facts for facts in merged}
-    in_order = len(merged) == len(seen)
-    for position, device in enumerate(seen):
-        same = by_uuid.get(f"GPU-{device['uuid']}") if device["uuid"] else None
-        if same is None and not device["uuid"] and in_order:
-            same = merged[position]
+    for device in seen:
+        same = by_uuid.get(f"GPU-{device['uuid']}")
         if same is None:
             merged.append(device)
         else:
@@ -171,7 +155,6 @@ def busy_gpus(states: list[Facts]) -> list[str]:
 
 
 def _torch_facts(number: int, properties: Any) -> dict[str, Any]:
-    uuid = getattr(properties, "uuid", None)
     optional = {
         ours: getattr(properties, theirs)
         for theirs, ours in _OPTIONAL_PROPERTIES.items()
@@ -179,7 +162,7 @@ def _torch_facts(number: int, properties: Any) -> dict[str, Any]:
     }
     return {
         "torch_index": number,
-        "uuid": str(uuid) if uuid else None,
+        "uuid": str(properties.uuid),
         "name": properties.name,
         "memory_mib": properties.total_memory / MIB,
         "compute_capability": f"{properties.major}.{properties.minor}",

@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from advisor.errors import MeasuringError
+from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.extras import install_command, install_hint
 from advisor.sweeps.machine.environment import allowed_cpus, describe_machine, describe_versions
 from advisor.sweeps.machine.processes import busy_seconds
@@ -156,6 +156,17 @@ PARTS = {
     "operations": "classes of layers, forward and backward",
 }
 Document = dict[str, Any]
+
+
+def chosen_parts(text: str) -> tuple[str, ...]:
+    """The named parts in the order of measuring: 'gpu, CPU' -> ('cpu', 'gpu'). Raises `UsageError`."""
+    names = [part.strip().lower() for part in text.split(",") if part.strip()]
+    for name in names:
+        if name not in PARTS:
+            raise unknown_name("part", name, PARTS)
+    if not names:
+        raise UsageError(f"--only takes parts of {', '.join(PARTS)}, separated by commas", field="only")
+    return tuple(name for name in PARTS if name in names)
 
 
 def figure(values: Sequence[float], unit: str, method: str) -> Document:

@@ -35,17 +35,15 @@ def headline(document: Node) -> str:
 
 
 def sections(document: Node) -> list[Section]:
-    """The tables: facts of the CPU, disk and GPUs, then figures, then layers; without empty ones."""
+    """The tables: facts of the CPU, disk and GPUs, then the figures of each part; without empty ones."""
     parts = {name: part for name, part in document["parts"].items() if not is_skipped(part)}
-    result = [
-        Section("CPU", ("", ""), list(_cpu(parts.get("cpu", {})))),
-        Section("Disk", ("", ""), list(_disk(parts.get("disk", {})))),
-        *(_gpu(device, parts["gpu"]) for device in parts.get("gpu", {}).get("devices", ())),
-        _figures(parts),
-        _disk_reads(parts.get("disk", {})),
-        *_layers(parts.get("operations", {})),
+    facts = [
+        Section(title, ("", ""), list(_facts(parts.get(name, {}))))
+        for name, title in (("cpu", "CPU"), ("disk", "Disk"))
     ]
-    return [section for section in result if section.rows]
+    gpus = [_gpu(device, parts["gpu"]) for device in parts.get("gpu", {}).get("devices", ())]
+    measured = [_measured(name, part) for name, part in parts.items()]
+    return [section for section in (*facts, *gpus, *measured) if section.rows]
 
 
 def not_measured(document: Node) -> list[str]:
@@ -60,106 +58,43 @@ def not_measured(document: Node) -> list[str]:
     ]
 
 
-def _cpu(part: Node) -> Iterator[Sequence[str]]:
-    if not part:
-        return
-    quota = f", a quota of {part['cpu_quota']:g} CPUs" if part["cpu_quota"] else ""
-    yield (
-        "usable",
-        f"{part['usable_cpus']} CPUs on {part['usable_cores']} cores{quota}, "
-        f"{format_mib(part['usable_memory_mib'])} of memory free",
-    )
-    yield "sockets", str(part["sockets"])
-    yield "threads a core", f"{part['threads_per_core']:g}"
-    if isinstance(part["caches"], list):
-        yield (
-            "caches",
-            ", ".join(
-                f"{entry['count']} x {_cache_size(entry['size_kib'])} L{entry['level']}"
-                + {"data": "d", "instruction": "i"}.get(entry["kind"], "")
-                for entry in part["caches"]
-            ),
-        )
-    if isinstance(part["numa_nodes"], list):
-        yield "NUMA nodes", str(len(part["numa_nodes"]))
-    yield "extensions", ", ".join(part["flags"]) or "-"
-
-
-def _cache_size(kib: int) -> str:
-    return format_mib(kib / 1024) if kib >= 1024 else f"{kib} KiB"
-
-
-def _disk(part: Node) -> Iterator[Sequence[str]]:
-    if not part:
-        return
-    yield "folder", f"{part['path']} ({part.get('file_system', 'unknown file system')})"
-    device = " ".join(str(part[name]) for name in ("device", "device_model") if name in part)
-    yield "device", device or str(part.get("source", "-"))
-    how = "past the page cache" if part["past_page_cache"] else "not past the page cache"
-    yield "read", f"a file of {format_mib(part['file_mib'])}, {how}"
+def _facts(part: Node) -> Iterator[Sequence[str]]:
+    """(name, text) of the single values of a table that are known."""
+    for name, value in part.items():
+        if value is not None and not isinstance(value, (dict, list)) and not name.startswith("uuid"):
+            yield name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _gpu(device: Node, part: Node) -> Section:
     states = part.get("under_load", {}).get("gpus", ())
     state: Node = next((entry for entry in states if entry.get("uuid") == device.get("uuid")), {})
-    rows = [
-        (name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value))
-        for name, value in {**device, **{f"{k} under load": v for k, v in state.items()}}.items()
-        if value is not None and name != "uuid" and not name.startswith("uuid ")
-    ]
-    rows += [
-        (name.replace("_", " "), str(value))
-        for name, value in part.get("driver", {}).items()
-        if value is not None
-    ]
-    return Section(f"GPU {device.get('name')}", ("", ""), list(rows))
+    under_load = {f"{name} under load": value for name, value in state.items()}
+    rows = [*_facts(device), *_facts(under_load), *_facts(part.get("driver", {}))]
+    return Section(f"GPU {device.get('name')}", ("", ""), rows)
 
 
-def _figures(parts: Node) -> Section:
-    """The table of figures, without those of the disk and the layers, which have separate tables."""
-    section = Section("Measured", ("what", "value", "unit", "spread", "repeats"), [], (1, 3, 4))
-    others = {name: part for name, part in parts.items() if name not in ("disk", "operations")}
-    launch = {"launch": parts.get("operations", {}).get("launch", {})}
-    for name, figure in figures(others | {"operations": launch}):
-        what, value = name.replace(".", " ").replace("_", " "), format_rate(figure["value"])
-        spread, repeats = f"{figure['spread']:.1%}", str(figure["repeats"])
-        section.rows.append((what, value, figure["unit"], spread, repeats))
+def _measured(name: str, part: Node) -> Section:
+    """The figures of a part: a row for each table of them, with its largest spread."""
+    rows: dict[str, dict[str, Node]] = {}
+    for path, figure in figures(part):
+        row, _, column = path.rpartition(".")
+        rows.setdefault(row, {})[column] = figure
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    section = Section(
+        f"Measured: {name}",
+        ("", *(column.replace("_", " ") for column in columns), "spread"),
+        right=range(1, len(columns) + 2),
+    )
+    for row, measured in rows.items():
+        units = {figure["unit"] for figure in measured.values()}
+        shared = f", {units.pop()}" if len(units) == 1 else ""
+        cells = [
+            " ".join([format_rate(entry["value"]), *([] if shared else [entry["unit"]])])
+            if (entry := measured.get(column))
+            else "-"
+            for column in columns
+        ]
+        spread = max(figure["spread"] for figure in measured.values())
+        what = (row or name).replace(".", " ").replace("_", " ")
+        section.rows.append((f"{what}{shared}", *cells, f"{spread:.1%}"))
     return section
-
-
-def _disk_reads(part: Node) -> Section:
-    columns = ("rate", "iops", "latency_median", "latency_p99")
-    header = ("reads", "at a time", "MiB/s", "IOPS", "median us", "p99 us", "spread", "")
-    section = Section("Disk reads", header, [], (1, 2, 3, 4, 5, 6))
-    for name, result in part.items():
-        kind, depth_of, depth = name.partition("_depth_")
-        if depth_of and not is_skipped(result):
-            cells = [format_rate(result[column]["value"]) if column in result else "-" for column in columns]
-            limit = "or more: own CPU" if result["limited_by_own_cpu"] else ""
-            spread = f"{result['rate']['spread']:.1%}"
-            section.rows.append((kind.replace("_", " "), depth, *cells, spread, limit))
-    return section
-
-
-def _layers(part: Node) -> Iterator[Section]:
-    if not part:
-        return
-    header = ("layer", "size", "forward ms", "TFLOP/s", "GB/s", "backward ms", "TFLOP/s", "GB/s")
-    for precision in ("fp32", "amp"):
-        title = f"Layers on {part['device']}, {precision}, batch {part['batch']}"
-        section = Section(title, (*header, "spread"), [], (2, 3, 4, 5, 6, 7, 8))
-        for name, sizes in part.get(precision, {}).items():
-            section.rows.extend(
-                (name, size, *_both_ways(result)) for size, result in sizes.items() if not is_skipped(result)
-            )
-        yield section
-
-
-def _both_ways(results: Node) -> list[str]:
-    cells = [
-        format_rate(results[way][what]["value"]) if what in results[way] else "-"
-        for way in ("forward", "backward")
-        for what in ("time", "arithmetic", "traffic")
-    ]
-    spread = max(results[way]["time"]["spread"] for way in ("forward", "backward"))
-    return [*cells, f"{spread:.0%}"]
