@@ -42,9 +42,10 @@ class Nvml:
             return None
 
     def handles(self) -> list[Any]:
-        """NVML handles of all whole GPUs, in the order of their PCI addresses."""
+        """NVML handles of all whole GPUs that answer, in the order of their PCI addresses."""
         count = self.ask("nvmlDeviceGetCount") or 0
-        return [self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
+        handles = (self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count))
+        return [handle for handle in handles if handle is not None]
 
     def slices(self, handle: Any) -> list[Any]:
         """NVML handles of the MIG devices of a GPU."""
@@ -96,7 +97,7 @@ def _loaded() -> ModuleType:
 def gpus() -> list[Facts]:
     """Facts of every GPU of this machine. Raises the errors of `Nvml`."""
     nvml = Nvml()
-    return [facts_of(nvml, handle) for handle in nvml.handles() if handle is not None]
+    return [facts_of(nvml, handle) for handle in nvml.handles()]
 
 
 def gpu_facts(uuid: str) -> Facts | None:
@@ -187,10 +188,6 @@ _THROTTLE_REASONS = {
 }
 _MEASURED = ("sm_clock_mhz", "memory_clock_mhz", "power_watts", "temperature_celsius", "utilization_percent")
 
-# The second of each pair is for drivers before 535 and before 510.
-_THROTTLE_FUNCTIONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
-_PROCESS_FUNCTIONS = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
-
 Sample = Mapping[str, Any]
 
 
@@ -271,14 +268,10 @@ class _Device:
             "used_memory_mib": memory.used / MIB if memory else None,
             "pcie_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", whole),
             "pcie_width": ask("nvmlDeviceGetCurrPcieLinkWidth", whole),
-            "throttle_bits": self._first(_THROTTLE_FUNCTIONS, whole),
-            **_process_figures(self._first(_PROCESS_FUNCTIONS, self._handle), group),
+            # NVML renamed it to EventReasons in driver 535, and keeps the old name.
+            "throttle_bits": ask("nvmlDeviceGetCurrentClocksThrottleReasons", whole),
+            **_process_figures(ask("nvmlDeviceGetComputeRunningProcesses_v3", self._handle), group),
         }
-
-    def _first(self, names: Sequence[str], handle: Any) -> Any:
-        """The result of the first of several NVML functions that this driver has."""
-        answers = (self._nvml.ask(name, handle) for name in names)
-        return next((answer for answer in answers if answer is not None), None)
 
 
 def _process_figures(processes: Iterable[Any] | None, group: int) -> dict[str, Any]:
@@ -323,7 +316,6 @@ def gpu_states(group: int | None = None) -> list[Facts]:
     return [
         {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample(group)}
         for handle in nvml.handles()
-        if handle is not None
     ]
 
 

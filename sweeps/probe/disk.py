@@ -120,8 +120,6 @@ def _read(file: Opened, pattern: Pattern, offsets: Iterator[int], stop: threadin
 
 _LEAST_BYTES = 16 * 2**20
 _SHARE_OF_FREE_SPACE = 0.1
-_BLOCK_BYTES = 4 * 2**20
-_BLOCKS_A_SYNC = 8
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -156,18 +154,10 @@ def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tupl
 
 def _fill(descriptor: int, most_bytes: int, seconds: float) -> int:
     """Write incompressible random bytes up to a size or time; returns the bytes written."""
-    generator = np.random.default_rng()
-    ends_at = time.monotonic() + seconds
-    written, most_bytes = 0, most_bytes // _BLOCK_BYTES * _BLOCK_BYTES
+    generator, ends_at, written = np.random.default_rng(), time.monotonic() + seconds, 0
     try:
-        while written < most_bytes:
-            if written >= _LEAST_BYTES and time.monotonic() > ends_at:
-                break
-            for _ in range(min(_BLOCKS_A_SYNC, (most_bytes - written) // _BLOCK_BYTES)):
-                rest = memoryview(generator.bytes(_BLOCK_BYTES))
-                while rest:
-                    rest = rest[os.write(descriptor, rest) :]
-                written += _BLOCK_BYTES
+        while written + _LEAST_BYTES <= most_bytes and (not written or time.monotonic() < ends_at):
+            written += os.write(descriptor, generator.bytes(_LEAST_BYTES))
             # Without it the time would be that of memory, and reads would meet pages not yet written.
             os.fdatasync(descriptor)
     except OSError as error:

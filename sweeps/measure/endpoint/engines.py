@@ -1,9 +1,8 @@
 """Starts engines on this machine, waits until they are ready, and ends them.
 
-`python -m advisor.sweeps.measure.endpoint.engines COMMAND..` is a guard: it runs an engine, and ends it with
-all its processes when the parent ends. Its standard input is a pipe from the parent, which the kernel closes
-even after kill -9. If the guard is killed too, the next command of the advisor finds the engine by the mark
-in its environment."""
+A guard between us and an engine runs it, and ends it with all its processes when we end: its standard input
+is a pipe from us, which the kernel closes even after kill -9. If the guard is killed too, the next command of
+the advisor finds the engine by the mark in its environment."""
 
 from __future__ import annotations
 
@@ -23,15 +22,14 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from types import FrameType
 from typing import IO, NamedTuple
 
 from msgspec import Struct, field
 
+import advisor
 from advisor.errors import MeasuringError, UsageError, one_line
 from advisor.extras import install_command
 from advisor.sweeps.machine.processes import end_group
-from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.orphans import orphan_processes, owner_is_me, remove
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
@@ -165,8 +163,12 @@ def _program(name: str, source: str) -> str:
     return path
 
 
-_GUARD = (sys.executable, "-P", "-m", "advisor.sweeps.measure.endpoint.engines")
-_ROOT = str(Path(__file__).parents[4])
+# Finds this package without PYTHONPATH, which the engine would inherit.
+_GUARD = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from advisor.sweeps.measure.endpoint.engines import guard; raise SystemExit(guard(sys.argv[2:]))"
+)
+_ROOT = str(Path(advisor.__file__).parents[1])
 _POLL_EVERY_SECONDS = 0.1
 _REPORT_EVERY_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
@@ -266,13 +268,17 @@ def running_engines(
 
 @contextmanager
 def _started_engine(start: EngineStart, report: Progress) -> Iterator[RunningEngine]:
-    environment = worker_environment() | {OWNER_VARIABLE: str(own_tag())}
+    environment = dict(os.environ) | {OWNER_VARIABLE: str(own_tag())}
     if start.gpus:
         environment["CUDA_VISIBLE_DEVICES"] = start.gpus
     with tempfile.TemporaryFile() as log:
-        guarded, stdin = [*_GUARD, *start.command], subprocess.PIPE
         process = subprocess.Popen(
-            guarded, stdin=stdin, stdout=log, stderr=log, env=environment, start_new_session=True
+            [sys.executable, "-P", "-c", _GUARD, _ROOT, *start.command],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
         )
         try:
             report(f"starting {' '.join(start.command)}")
@@ -304,11 +310,10 @@ def _end_guarded(process: subprocess.Popen[bytes]) -> None:
 
 def guard(command: Sequence[str]) -> int:
     """Run the command until it, or the standard input, ends; returns its exit code."""
-    os.environ.pop(OWNER_VARIABLE, None)  # the engine's owner is this process
-    signal.signal(signal.SIGTERM, _leave)
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, env=_environment_of_engine(), start_new_session=True
-    )
+    os.environ.pop(OWNER_VARIABLE, None)
+    os.environ[OWNER_VARIABLE] = str(own_tag())  # the engine's owner is this process
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         while process.poll() is None:
             if select.select([0], [], [], _POLL_EVERY_SECONDS)[0] and not os.read(0, 1 << 10):
@@ -317,19 +322,3 @@ def guard(command: Sequence[str]) -> int:
         end_group(process, _ENGINE_ENDS_SECONDS)  # then children in other groups
         remove(orphan for orphan in orphan_processes() if owner_is_me(orphan.owner))
     return process.returncode
-
-
-def _environment_of_engine() -> dict[str, str]:
-    """The user's environment with our mark, and without the PYTHONPATH of this package."""
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    own = os.pathsep.join(path for path in paths if path and path != _ROOT)
-    environment = dict(os.environ) | {OWNER_VARIABLE: str(own_tag()), "PYTHONPATH": own}
-    return environment if own else {k: v for k, v in environment.items() if k != "PYTHONPATH"}
-
-
-def _leave(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
-
-
-if __name__ == "__main__":
-    raise SystemExit(guard(sys.argv[1:]))

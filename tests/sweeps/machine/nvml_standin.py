@@ -143,8 +143,6 @@ class Driver:
             entry.pid, entry.usedGpuMemory = pid, int(mib * MIB)
         return _DONE
 
-    _nvmlDeviceGetComputeRunningProcesses_v2 = _nvmlDeviceGetComputeRunningProcesses_v3
-
 
 def _clock(gpu, kind):
     gpu.asked += kind == _SM_CLOCK
@@ -179,6 +177,5 @@ _OF_A_GPU = {
         "gpu": gpu.busy.pop(0) if len(gpu.busy) > 1 else gpu.busy[0],
         "memory": 40,
     },
-    "nvmlDeviceGetCurrentClocksEventReasons": lambda gpu: gpu.now(gpu.bits),
     "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: gpu.now(gpu.bits),
 }

@@ -159,34 +159,11 @@ def test_a_throttled_window_says_so_and_what_a_virtual_gpu_does_not_report_is_le
     assert "gpu_idle" not in sample["gpu_throttle_reasons"]
     # No throttle reasons would else pass for none.
     gpu = Watched(2)
-    functions = (
-        "CurrentClocksEventReasons CurrentClocksThrottleReasons PowerUsage UtilizationRates "
-        "ComputeRunningProcesses_v3 ComputeRunningProcesses_v2"
-    )
+    functions = "CurrentClocksThrottleReasons PowerUsage UtilizationRates ComputeRunningProcesses_v3"
     gpu.missing = frozenset(f"nvmlDeviceGet{name}" for name in functions.split())
     sample = sampled(monkeypatch, gpu)
     assert sample.keys() == {"gpu_samples", "gpu_used_memory_mib"}
     assert not {"power_watts", "utilization_percent"} & sample["gpu_samples"].keys()
-
-
-@pytest.mark.parametrize(
-    ("function", "values", "name", "result"),
-    [
-        # Drivers before 535 call the reasons otherwise.
-        ("CurrentClocksEventReasons", {"bits": [0x40]}, "gpu_throttle_reasons", {"hw_thermal_slowdown": 1.0}),
-        # Before 510: the package's function without a version raises what is no NVMLError there.
-        (
-            "ComputeRunningProcesses_v3",
-            {"processes": [(os.getpid(), 1200.0), (1, 300.0)]},
-            "gpu_other_processes",
-            1,
-        ),
-    ],
-)
-def test_older_drivers_are_asked_by_older_functions(monkeypatch, function, values, name, result):
-    gpu = Watched(2, **values)
-    gpu.missing = frozenset({f"nvmlDeviceGet{function}"})
-    assert sampled(monkeypatch, gpu)[name] == result
 
 
 @pytest.mark.parametrize(
