@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.errors import one_line
-from advisor.sweeps.watching.logfile import OLDER_FILES
+from advisor.sweeps.watching.logfile import log_files
 
 _POSITION = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})")
 _MOST_BYTES = 2**20  # read in one look
@@ -52,9 +52,8 @@ class EventLog:
 
     def look(self) -> list[SweepEvent]:
         """Events since the last call, from at most `_MOST_BYTES` of the log."""
-        files: dict[int, Path] = {}  # by inode: the renamed older logs, oldest first, then the log
-        for number in range(OLDER_FILES, -1, -1):
-            file = self._path.with_name(f"{self._path.name}.{number}") if number else self._path
+        files: dict[int, Path] = {}  # by inode
+        for file in log_files(self._path):
             with suppress(OSError):
                 files[file.stat().st_ino] = file
         # If the file of `last_id` is gone (renamed too often), or there is no `last_id`: begin at the oldest.

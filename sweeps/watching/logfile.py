@@ -1,21 +1,19 @@
-"""Writes the log of sweeps, JSON lines in a file of bounded size that drivers share; reads a trial's story.
+"""Writes the log of sweeps, JSON lines in a file that drivers share; reads a trial's story.
 
 The standard library's logging has the levels, handlers and rotation that this needs, and carries other
 libraries' warnings. structlog would be one more dependency of a worker that runs on bare GPU machines."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import math
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
+from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +46,14 @@ _PHRASES = {
 }
 
 
+def log_files(path: Path) -> tuple[Path, Path]:
+    """The file of a log that was set aside, and the log; either may be missing."""
+    return path.with_name(f"{path.name}.1"), path
+
+
 def log_lines(path: Path) -> Iterator[Line]:
-    """The lines of a log and its rotated files, oldest first, without incomplete ones."""
-    for number in range(OLDER_FILES, -1, -1):
-        file = path.with_name(f"{path.name}.{number}") if number else path
+    """The lines of a log, oldest first, without incomplete ones."""
+    for file in log_files(path):
         try:
             with file.open(encoding="utf-8", errors="replace") as lines:
                 for text in lines:
@@ -125,7 +127,6 @@ def _short(value: Any) -> str:
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 MOST_BYTES = 10 * 2**20
-OLDER_FILES = 4
 
 
 class JsonLines(logging.Formatter):
@@ -159,33 +160,21 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, int) else without_secrets(str(value))
 
 
-class SharedFile(RotatingFileHandler):
-    """A rotating file that several drivers append to. A lock lets one driver rotate at a time, and each
-    checks whether another one has. A log that cannot be written is reported once; the sweep goes on."""
+class SharedFile(WatchedFileHandler):
+    """A log that several drivers append to, and that one of them may set aside meanwhile. A log that cannot
+    be written is reported once; the sweep goes on."""
 
-    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES, older: int = OLDER_FILES) -> None:
-        super().__init__(path, maxBytes=most_bytes, backupCount=older, encoding="utf-8")
-        # A device (/dev/null) is never rotated, and its folder is no place for a lock file.
-        is_file = Path(self.baseFilename).is_file()
-        self._lock_path = f"{self.baseFilename}.lock" if is_file else os.devnull
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, encoding="utf-8")
         self._reported = False
         self.setFormatter(JsonLines())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append the record's line under the lock that all drivers of this file share."""
+        """Append the record's line."""
         try:
-            descriptor = os.open(self._lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-        except OSError:
-            self.handleError(record)
-            return
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            self._follow()
             super().emit(record)
-        except OSError:  # a network disk may have no locks
+        except OSError:  # the folder is gone
             self.handleError(record)
-        finally:
-            os.close(descriptor)
 
     def handleError(self, _record: logging.LogRecord) -> None:
         """Print the first error as a warning; a record that cannot be written is dropped."""
@@ -193,16 +182,6 @@ class SharedFile(RotatingFileHandler):
             self._reported = True
             trouble = sys.exc_info()[1]
             print_warning(f"the log {self.baseFilename} cannot be written ({trouble})")
-
-    def _follow(self) -> None:
-        """Close the file if another driver has rotated it; the next record opens the new one."""
-        if self.stream is None:
-            return
-        with suppress(OSError):
-            if os.path.samestat(Path(self.baseFilename).stat(), os.fstat(self.stream.fileno())):
-                return
-        self.stream.close()
-        self.stream = None  # the next record opens the file
 
 
 def print_warning(text: str) -> None:
@@ -215,9 +194,12 @@ def print_warning(text: str) -> None:
 
 @contextmanager
 def logged(path: Path, level: int = logging.INFO) -> Iterator[None]:
-    """Log events and warnings to a file too, inside the block. Raises `DataError` if it cannot be opened."""
+    """Log events and warnings to a file too, inside the block. A file of `MOST_BYTES` is set aside before,
+    in place of an older one. Raises `DataError` if it cannot be opened."""
     with system_errors(DataError, f"cannot write the log '{path}'", hint="name another place: --log-file"):
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_file() and path.stat().st_size >= MOST_BYTES:
+            path.replace(log_files(path)[0])
         handler = SharedFile(path)
     handler.setLevel(level)
     warnings = logging.getLogger("advisor.sweeps")
