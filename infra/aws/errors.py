@@ -91,7 +91,7 @@ class Unanswered(CloudError):
     """AWS did not answer a request in any attempt, so a change may have taken effect or not."""
 
     def __init__(self, operation: str, why: str) -> None:
-        reads = operation.startswith(("describe_", "get_", "list_", "simulate_"))
+        reads = operation.startswith(("describe_", "get_", "list_"))
         super().__init__(
             "AWS did not answer {operation} ({why})",
             operation=operation,
@@ -173,12 +173,6 @@ def policy(
     return document
 
 
-def allowed_actions_of(statement: dict[str, Any]) -> set[str]:
-    """The actions of a policy's statement."""
-    actions = statement["Action"]
-    return {actions} if isinstance(actions, str) else set(actions)
-
-
 class Finding(Struct, frozen=True, kw_only=True):
     """The result of one check before a launch; `mend` is the command or policy that fixes it; `stops` means
     no launch until then."""
@@ -237,28 +231,12 @@ _PREFIXES = {
     "PutObject": "s3",
     "ListObjectsV2": "s3",
 }
-WHOLE_POLICY = "`advisor cloud policy controller` prints the whole policy"
 
 
 def action_of(operation: str) -> str:
     """The IAM action of an operation: 'RunInstances' -> 'ec2:RunInstances'."""
     action = "ListBucket" if operation == "ListObjectsV2" else operation
     return f"{_PREFIXES.get(operation, 'ec2')}:{action}"
-
-
-def statements(*actions: str) -> str:
-    """The statements of the controller's policy that grant the actions, as JSON."""
-    document = policy("controller", bucket="*")
-    result = [
-        {**entry, "Action": [action for action in actions if action in allowed_actions_of(entry)]}
-        for entry in document["Statement"]
-        if allowed_actions_of(entry) & set(actions)
-    ]
-    existing = {action for entry in result for action in entry["Action"]}
-    others = [entry for entry in actions if entry not in existing]
-    if others:
-        result.append({"Effect": "Allow", "Action": others, "Resource": "*"})
-    return json.dumps(result)
 
 
 def explained(refused: Refused) -> CloudError:
@@ -278,14 +256,10 @@ def reaping_refusal(error: AdvisorError) -> str:
 
 
 def mend_of(refused: Refused) -> str:
-    """The command or policy statement that fixes a refusal."""
+    """The command that fixes a refusal, or the right that is missing."""
     if refused.kind is AwsFailure.PERMISSION:
-        actions = [action_of(refused.operation)]
-        # Creating tagged resources also needs the right to tag, but the refusal names only the creation.
-        actions += ["ec2:CreateTags"] if refused.operation in _TAGGING else []
-        # The same for passing a role to the instance.
-        actions += ["iam:PassRole"] if refused.operation == "RunInstances" else []
-        return f"allow it: {statements(*actions)} ({WHOLE_POLICY})"
+        # What tags resources, or passes a role to an instance, needs more than the refusal names.
+        return f"allow {action_of(refused.operation)}, as `advisor cloud policy controller` prints it"
     if refused.kind is AwsFailure.CREDENTIALS:
         return (
             "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` "
@@ -302,7 +276,6 @@ def _refusal_text(refused: Refused) -> str:
     return f"AWS refused {refused.operation}: {refused.code}: {refused.answer}".rstrip(": ")
 
 
-_TAGGING = ("RunInstances", "CreateSecurityGroup")
 _MENDS = {
     AwsFailure.ACCOUNT: "AWS looks at the account, and mails when that is over (up to four hours)",
     AwsFailure.THROTTLE: "others of the account ask AWS too often; ask again in some minutes",

@@ -22,7 +22,6 @@ from advisor.infra.aws.errors import (
     mend_of,
     missing,
     not_checked,
-    statements,
 )
 from advisor.infra.aws.launch_options import LaunchOption, Region, Sweep
 from advisor.infra.aws.machines import KINDS
@@ -32,36 +31,22 @@ from advisor.infra.aws.regions import InstanceRequirements, Subnet
 _CHECK = "data"
 
 
-def data_finding(aws: Aws, region: str, profile: str, address: str) -> Finding:
-    """Whether the profile's role may read `s3://bucket/prefix`, by IAM's simulation. If that is not possible,
-    the launch goes on: a guest that is refused reports it."""
+def data_finding(caller: str, profile: str, address: str) -> Finding:
+    """The right to read `s3://bucket/prefix`, which the instances' role must have. Nobody is asked whether it
+    has: a guest that is refused reports it."""
     if not profile:
         return missing(
             _CHECK, f"an instance without a role cannot read {address}", "leave --instance-profile none out"
         )
-    try:
-        answer = aws.ask(region, "get_instance_profile", service="iam", InstanceProfileName=profile)
-        (role,) = answer["InstanceProfile"]["Roles"]
-        rights = reading_policy(address, partition=str(role["Arn"]).split(":")[1])
-        denied = []
-        for statement in rights["Statement"]:
-            beneath = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
-            known = {"s3:prefix": beneath} if beneath else {}
-            decisions = _decisions(
-                aws, region, role["Arn"], statement["Action"], statement["Resource"], known
-            )
-            denied += [] if decisions == {"allowed"} else [statement["Action"]]
-    except (AdvisorError, ValueError) as error:
-        return not_checked(_CHECK, error, f"nobody says whether {profile} may read {address}")
-    if denied:
-        name = role["RoleName"]
-        return missing(
-            _CHECK,
-            f"the instances' role {name} may not {' and '.join(denied)} at {address}",
-            f"`aws iam put-role-policy --role-name {name} --policy-name advisor-data "
-            f"--policy-document '{json.dumps(rights)}'`",
-        )
-    return good(_CHECK, f"{role['RoleName']} may read {address}")
+    rights = json.dumps(reading_policy(address, partition=caller.split(":")[1]))
+    return Finding(
+        check=_CHECK,
+        ok=False,
+        stops=False,
+        text=f"the role of {profile} must be able to read {address}, which is not checked",
+        mend=f"`aws iam put-role-policy --role-name {profile} --policy-name advisor-data "
+        f"--policy-document '{rights}'`",
+    )
 
 
 def reading_policy(address: str, *, partition: str) -> dict[str, Any]:
@@ -81,35 +66,6 @@ def reading_policy(address: str, *, partition: str) -> dict[str, Any]:
             {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"{arn}/{beneath}"},
         ],
     }
-
-
-def _decisions(
-    aws: Aws, region: str, principal: str, action: str, resource: str, known: Mapping[str, str]
-) -> set[str]:
-    """IAM's decisions about an action on a resource, with the context keys `known`."""
-    answer = aws.ask(
-        region,
-        "simulate_principal_policy",
-        service="iam",
-        PolicySourceArn=principal,
-        ActionNames=[action],
-        ResourceArns=[resource],
-        ContextEntries=[
-            {"ContextKeyName": name, "ContextKeyValues": [value], "ContextKeyType": "string"}
-            for name, value in known.items()
-        ],
-    )
-    return {entry["EvalDecision"] for entry in answer.get("EvaluationResults", ())}
-
-
-# By kind: an id that does not exist, and the kind's name in IAM. EC2 checks permissions before ids.
-_MISSING_IDS = {
-    "instance": ("i-00000000000000000", "instance"),
-    "security-group": ("sg-00000000000000000", "security-group"),
-    "volume": ("vol-00000000000000000", "volume"),
-    "network-interface": ("eni-00000000000000000", "network-interface"),
-    "spot-request": ("sir-00000000", "spot-instances-request"),
-}
 
 
 def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
@@ -170,10 +126,8 @@ def listing_finding(aws: Aws, region: str) -> Finding:
     return good("lists", f"what carries our tags in {region} is listed")
 
 
-def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
-    """Whether the requests of a launch and its end are allowed, by EC2's `DryRun`; nothing is created. A
-    policy like ours allows changes only to resources with our tag, so a dry run with an id that does not
-    exist is refused: IAM's simulation decides then."""
+def permissions(aws: Aws, order: Order) -> Iterator[Finding]:
+    """Whether the requests that make resources are allowed, by EC2's `DryRun`; nothing is created."""
     region, sweep = order.option.region, order.sweep
     described = tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd)
     group = {
@@ -187,28 +141,15 @@ def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
     del launch["ClientToken"], launch["UserData"], launch["NetworkInterfaces"][0]["Groups"]
     yield _dry_run(aws, region, "run_instances", launch)
     yield _dry_run(aws, region, "create_security_group", group)
-    tag = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(order.expires_at)}]
-    group_id, _ = _MISSING_IDS["security-group"]
-    held = [("create_tags", {"Resources": [group_id], "Tags": tag}, "security-group")]
-    kinds = (kind for kind in KINDS if kind.name in _MISSING_IDS)
-    held += [(kind.removal, kind.request(_MISSING_IDS[kind.name][0]), kind.name) for kind in kinds]
-    for operation, request, kind_name in held:
-        facts = _dry_run(aws, region, operation, request)
-        if not facts.ok and facts.check == "permission":
-            missing_id, iam_name = _MISSING_IDS[kind_name]
-            facts = _simulated(aws, region, caller, operation, f"{iam_name}/{missing_id}", facts)
-        yield facts
 
 
 def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> Finding:
-    action = _action(operation)
+    action = action_of("".join(word.capitalize() for word in operation.split("_")))
     try:
         aws.ask(region, operation, DryRun=True, **request)
     except Refused as refused:
-        # The permission is there, only the id does not exist (or the group exists already). For a launch,
-        # though, such a code is a real error, such as a missing instance profile.
-        names_nothing = ".NotFound" in refused.code or refused.code.startswith("Invalid")
-        if refused.kind is AwsFailure.OK or (names_nothing and operation != "run_instances"):
+        group_exists = refused.code == "InvalidGroup.Duplicate"
+        if refused.kind is AwsFailure.OK or group_exists:
             return good("permission", f"{action} is allowed")
         if refused.kind is AwsFailure.PERMISSION:
             return missing("permission", f"{action} is denied", mend_of(refused))
@@ -216,40 +157,6 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
     except AdvisorError as error:
         return not_checked("dry run", error)
     return missing("dry run", f"{action} takes no notice of DryRun", "ask AWS, not this endpoint")
-
-
-def _simulated(aws: Aws, region: str, caller: str, operation: str, thing: str, denied: Finding) -> Finding:
-    """IAM's simulated decision about an operation on a resource with our tag; `denied` unless allowed."""
-    action, principal = _action(operation), principal_of(aws, region, caller)
-    partition, account = caller.split(":")[1], caller.split(":")[4]
-    resource = f"arn:{partition}:ec2:{region}:{account}:{thing}"
-    tagged = {f"aws:ResourceTag/{tags.MANAGED}": tags.MANAGED_VALUE}
-    try:
-        decisions = _decisions(aws, region, principal, action, resource, tagged)
-    except AdvisorError:
-        asking = statements(action, "iam:SimulatePrincipalPolicy")
-        text = f"{action} is denied, or allowed for our tag only, which may not be asked"
-        return missing("permission", text, f"allow it: {asking}")
-    if decisions == {"allowed"}:
-        return good("permission", f"{action} is allowed for what carries our tag")
-    return denied
-
-
-def principal_of(aws: Aws, region: str, caller: str) -> str:
-    """The ARN of the user or role behind a caller. A session's ARN is no principal, and lacks the path that
-    roles of IAM Identity Center have."""
-    head, _, tail = caller.partition(":assumed-role/")
-    if not tail:
-        return caller
-    name = tail.partition("/")[0]
-    try:
-        return str(aws.ask(region, "get_role", service="iam", RoleName=name)["Role"]["Arn"])
-    except AdvisorError:
-        return f"{head.replace(':sts:', ':iam:')}:role/{name}"
-
-
-def _action(operation: str) -> str:
-    return action_of("".join(word.capitalize() for word in operation.split("_")))
 
 
 def routed(
@@ -364,7 +271,7 @@ def _region(
 
 
 def launch_findings(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
-    """Whether the first launch option may be launched and ended, by EC2's `DryRun`."""
+    """Whether the first launch option may be launched, by EC2's `DryRun`."""
     if not preflight.options:
         return []
     option, region = preflight.options[0], preflight.regions[0]
@@ -377,7 +284,7 @@ def launch_findings(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> 
         expires_at=aws.clock.now(),
     )
     listing = listing_finding(aws, option.region)
-    return [listing, *permissions(aws, order, preflight.caller)]
+    return [listing, *permissions(aws, order)]
 
 
 def bucket_region(aws: Aws, region: str, name: str) -> tuple[str, Finding]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -87,7 +86,7 @@ def image(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[Image | No
     row = next(iter(answer.get("Images", ())), None)
     if row is None:
         return None, missing("image", f"{region} has no image {name}", _ANOTHER_IMAGE)
-    if wrong := unfit(row, wish.types, named=bool(wish.image)):
+    if wrong := unfit(row, wish.types[0], named=bool(wish.image)):
         return None, wrong
     result = _image(row)
     return result, good("image", f"{result.id} ({row.get('Name', 'no name')})")
@@ -212,43 +211,26 @@ def options(
             )
 
 
-_FREE = "Linux/UNIX"
-# Names of AWS, Canonical and Debian images whose Python is older than 3.11.
-_OLD_PYTHON = re.compile(
-    r"ubuntu[^0-9]*.*-(1\d|2[0-2])\.\d\d|amzn2-|debian-(8|9|10|11)\b|centos-?[678]", re.IGNORECASE
-)
 # NVIDIA's open kernel modules, which AWS's images have, support only Turing and newer GPUs (AWS
 # DLAMI release notes: G4dn and newer; aws-parallelcluster issue 6014: not P2, P3, G2, G3).
 _OLDEST_OPEN_DRIVER = 7.5
 
 
-def unfit(row: Mapping[str, Any], types: Sequence[InstanceType], *, named: bool) -> Finding | None:
-    """Why the image (an item of `Images`) does not fit the types; None if it fits. With `named` the user
-    chose it, and its driver is not checked."""
-    name, wanted, title = row["ImageId"], types[0], str(row.get("Name", ""))
-    extra, needed = row.get("PlatformDetails", _FREE), wanted.cpu.architecture
-    made_for = row.get("Architecture", needed)
-    capability = load_catalog().capability_of(wanted.gpu_name)
-    reasons = (
-        (
-            extra != _FREE or row.get("ProductCodes"),
+def unfit(row: Mapping[str, Any], type_: InstanceType, *, named: bool) -> Finding | None:
+    """Why the image (an item of `Images`) must not be launched on the type; None if it may. With `named` the
+    user chose it, and its driver is not checked."""
+    name, extra = row["ImageId"], row.get("PlatformDetails", "Linux/UNIX")
+    if extra != "Linux/UNIX" or row.get("ProductCodes"):
+        return missing(
+            "image",
             f"{name} ({extra}) is billed by the hour on top, which no budget counts",
             "give one of plain Linux with --image",
-        ),
-        (
-            _OLD_PYTHON.search(title) and "deep learning" not in title.lower(),
-            f"{name} ({title}) comes with an older Python than 3.11, and the start script needs one",
-            "give a newer one with --image, or one of AWS's Deep Learning images",
-        ),
-        (
-            made_for != needed,
-            f"{name} is made for {made_for}, and {wanted.name} is {needed}",
-            f"give one for {needed} with --image",
-        ),
-        (
-            not named and capability is not None and capability < _OLDEST_OPEN_DRIVER,
-            f"the driver of AWS's image does not know the {wanted.gpu_name} of {wanted.name}",
+        )
+    capability = load_catalog().capability_of(type_.gpu_name)
+    if not named and capability is not None and capability < _OLDEST_OPEN_DRIVER:
+        return missing(
+            "image",
+            f"the driver of AWS's image does not know the {type_.gpu_name} of {type_.name}",
             "give one with a proprietary driver of branch 580 with --image",
-        ),
-    )
-    return next((missing("image", text, mend) for applies, text, mend in reasons if applies), None)
+        )
+    return None

@@ -121,7 +121,7 @@ def _checked(
     home, about = bucket_region(aws, options.region, options.bucket)
     findings = [*preflight.findings, *launch_findings(aws, preflight, sweep, options.instance), about]
     if options.data:
-        findings.append(data_finding(aws, options.region, options.profile, options.data))
+        findings.append(data_finding(preflight.caller, options.profile, options.data))
     return home, tuple(findings)
 
 

@@ -220,6 +220,6 @@ def test_a_dry_run_shows_both_plans_and_what_one_lacks_is_told_before_any_is_lau
     assert "cuda:T4" in shown(*BOTH, "--dry-run")
     account.ways.out = {("g6.xlarge", "", "")}
     account.ways.quotas = {"L-DB2E81BA": 4.0, "L-3819A6DF": 0.0}
-    account.ways.denied = {"TerminateInstances"}
-    assert '"ec2:TerminateInstances"' in stderr(*BOTH, code=1)
+    account.ways.denied = {"CreateSecurityGroup"}
+    assert "ec2:CreateSecurityGroup" in stderr(*BOTH, code=1)
     assert account.instances() == []

@@ -16,15 +16,14 @@ ACCOUNT = "123456789012"
 @dataclass
 class Ec2Ways:
     """The rules, and what EC2 remembers for them. `out` holds what has no capacity: parts of (type, zone,
-    market), "" for any. `denied` are operations without permission, `held` those that are allowed for what
-    carries our tag. `gateway` is where default routes lead, "" for networks that have none."""
+    market), "" for any. `denied` are operations without permission. `gateway` is where default routes lead,
+    "" for networks that have none."""
 
     clock: FakeClock
     image: str = ""
     lag_seconds: float = 0.0
     out: set[tuple[str, str, str]] = field(default_factory=set)
     denied: set[str] = field(default_factory=set)
-    held: set[str] = field(default_factory=set)
     quotas: dict[str, float] = field(default_factory=dict)
     spot_usd: float = 0.2
     spots: SpotRequests = field(default_factory=lambda: SpotRequests(_lives))
@@ -39,13 +38,10 @@ class Ec2Ways:
             code = "UnauthorizedOperation" if request.service == "ec2" else "AccessDenied"
             return refusal(request, code, "You are not authorized to perform this operation.")
         if request.values.get("DryRun") == "true":
-            if request.operation in self.held:  # what is named carries no tag
-                return refusal(request, "UnauthorizedOperation")
             return refusal(request, "DryRunOperation", "Request would have succeeded")
         own = {
             "GetServiceQuota": self._quota,
             "GetProducts": lambda _: json_answer({"PriceList": []}),  # of which moto knows nothing
-            "SimulatePrincipalPolicy": self._simulated,
             "GetParameter": self._parameter,
             "DescribeSpotPriceHistory": self._spot_prices,
             "GetConsoleOutput": self._console,
@@ -135,21 +131,6 @@ class Ec2Ways:
     def _quota(self, request: Request) -> Answer:
         code = request.values["QuotaCode"]
         return json_answer({"Quota": {"QuotaCode": code, "Value": self.quotas.get(code, 64.0)}})
-
-    def _simulated(self, request: Request) -> Answer:
-        action = request.values["ActionNames.member.1"]
-        denied = action.partition(":")[2] in self.denied
-        decision = "implicitDeny" if denied else "allowed"
-        text = (
-            '<SimulatePrincipalPolicyResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/">'
-            "<SimulatePrincipalPolicyResult><IsTruncated>false</IsTruncated><EvaluationResults>"
-            f"<member><EvalActionName>{action}</EvalActionName>"
-            f"<EvalDecision>{decision}</EvalDecision></member></EvaluationResults>"
-            "</SimulatePrincipalPolicyResult>"
-            "<ResponseMetadata><RequestId>r</RequestId></ResponseMetadata>"
-            "</SimulatePrincipalPolicyResponse>"
-        )
-        return Answer(200, text.encode(), {"Content-Type": "text/xml"})
 
     def _parameter(self, request: Request) -> Answer:
         if not self.image:

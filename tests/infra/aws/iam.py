@@ -9,8 +9,6 @@ from typing import Any
 
 import botocore.client
 
-from advisor.infra.aws.errors import allowed_actions_of
-
 ACCOUNT, REGION = "123456789012", "us-east-1"
 OURS = {"aws:ResourceTag/advisor:managed": "true"}
 # Operations on things that exist, which carry our tag.
@@ -149,9 +147,11 @@ _NAMED = {
     "iam:GetInstanceProfile": lambda entry: (
         f"arn:aws:iam::{ACCOUNT}:instance-profile/{entry['InstanceProfileName']}"
     ),
-    # moto tells its users as those of STS.
-    "iam:SimulatePrincipalPolicy": lambda entry: entry["PolicySourceArn"].replace(":sts:", ":iam:"),
 }
+
+
+def allowed_actions_of(statement: Mapping[str, Any]) -> set[str]:
+    return set(_listed(statement["Action"]))
 
 
 def allowed_actions(document: dict[str, Any]) -> set[str]:

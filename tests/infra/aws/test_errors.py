@@ -33,34 +33,19 @@ def test_relatives_are_known_and_what_nobody_knows_stops(code, kind, reaction) -
     assert (kind_of(code), reaction_to(code)) == (kind, reaction)
 
 
-PLAIN = {"ImageId": "ami-1", "Architecture": "x86_64", "PlatformDetails": "Linux/UNIX"}
-
-
-WINDOWS, RED_HAT = {"PlatformDetails": "Windows"}, {"PlatformDetails": "Red Hat Enterprise Linux"}
-MARKETPLACE = {"ProductCodes": [{"ProductCodeId": "x", "ProductCodeType": "marketplace"}]}
-OLD_PYTHON, PAID = "older Python than 3.11", "which no budget counts"
-UBUNTU = "ubuntu/images/hvm-ssd/ubuntu-{}-amd64-server-20260101"
-
-
 @pytest.mark.parametrize(
     ("row", "name", "named", "text"),
     [
         ({}, "g4dn.xlarge", False, ""),
-        ({"Name": UBUNTU.format("trusty-14.04")}, "g4dn.xlarge", True, OLD_PYTHON),
-        ({"Name": UBUNTU.format("jammy-22.04")}, "g4dn.xlarge", True, OLD_PYTHON),
-        ({"Name": UBUNTU.format("noble-24.04")}, "g4dn.xlarge", True, ""),
-        ({"Name": "Deep Learning OSS Nvidia Driver AMI (Ubuntu 22.04) 2026"}, "g4dn.xlarge", True, ""),
-        ({"Name": "al2023-ami-2023.5.20260101.0-kernel-6.1-x86_64"}, "g4dn.xlarge", True, ""),
-        *[(row, "g4dn.xlarge", True, PAID) for row in (WINDOWS, RED_HAT, MARKETPLACE)],
-        ({}, "g5g.xlarge", False, "g5g.xlarge is arm64"),
-        ({"Architecture": "arm64"}, "g5g.xlarge", False, ""),
+        ({"PlatformDetails": "Windows"}, "g4dn.xlarge", True, "which no budget counts"),
+        ({"ProductCodes": [{"ProductCodeId": "x"}]}, "g4dn.xlarge", True, "which no budget counts"),
         # The open driver knows no GPU before Turing; one's own image may have another.
-        *[({}, name, False, "does not know the") for name in ("p3.2xlarge", "g3.4xlarge")],
+        ({}, "p3.2xlarge", False, "does not know the"),
         ({}, "p3.2xlarge", True, ""),
     ],
 )
 def test_an_image_that_does_not_serve_is_refused_before_anything_is_paid(row, name, named, text) -> None:
-    wrong = unfit(PLAIN | row, (load_catalog().instance(name, "aws"),), named=named)
+    wrong = unfit({"ImageId": "ami-1"} | row, load_catalog().instance(name, "aws"), named=named)
     assert text in wrong.text if wrong and text else (wrong is None) == (text == "")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import advisor.infra.aws
 from advisor.errors import UsageError
-from advisor.infra.aws.errors import NAMES, allowed_actions_of, policy, policy_text
+from advisor.infra.aws.errors import NAMES, policy, policy_text
 from advisor.infra.aws.guest.job import job_to_json
 from advisor.infra.aws.guest.metadata import Metadata, ResultBucket
 from advisor.infra.aws.guest.volumes import volume_ids
@@ -21,7 +21,7 @@ from advisor.runs.cloud.agent import Guest, run_job
 from advisor.runs.cloud.exchange import object_of
 from tests.infra.aws.builders import a_job, is_clean
 from tests.infra.aws.guest.sandbox import serving
-from tests.infra.aws.iam import action_of, actions, allowed_actions, recorded_calls
+from tests.infra.aws.iam import action_of, actions, allowed_actions, allowed_actions_of, recorded_calls
 from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws, moto_account
 from tests.sweeps.builders import measurement
 

@@ -13,7 +13,6 @@ from advisor.infra.aws.preflight import (
     data_finding,
     launch_findings,
     leads_out,
-    principal_of,
     reading_policy,
 )
 from tests.infra.aws.bed import Bed
@@ -22,14 +21,6 @@ from tests.infra.aws.iam import Ask, allows
 from tests.infra.aws.test_provisioner import always
 
 MAKING = {"RunInstances", "CreateSecurityGroup", "CreateTags"}
-HELD = {
-    "TerminateInstances",
-    "DeleteSecurityGroup",
-    "CreateTags",
-    "DeleteVolume",
-    "DeleteNetworkInterface",
-    "CancelSpotInstanceRequests",
-}
 
 
 def findings(bed: Bed, **wish: Any) -> list[Finding]:
@@ -62,24 +53,13 @@ def test_a_good_account_lacks_nothing_and_spot_comes_before_on_demand(bed: Bed) 
     assert {option.usd_per_hour for option in looked(bed).options} == {0.526}
 
 
-@pytest.mark.parametrize("operation", sorted(HELD | {"RunInstances", "CreateSecurityGroup"}))
-def test_a_denied_permission_is_told_with_its_statement(bed: Bed, operation: str) -> None:
-    """Above all the one to end an instance: it must not be missed when one runs."""
+@pytest.mark.parametrize("operation", ["RunInstances", "CreateSecurityGroup"])
+def test_a_denied_permission_is_told(bed: Bed, operation: str) -> None:
     bed.ways.denied = {operation}
     permission = missing(bed)["permission"]
     assert f"ec2:{operation} is denied" in permission.text
-    assert f'"ec2:{operation}"' in permission.mend
-    assert '"Effect": "Allow"' in permission.mend
+    assert f"allow ec2:{operation}" in permission.mend
     assert made(bed) == []
-
-
-def test_where_nobody_tells_whether_an_instance_may_be_ended_none_is_launched(bed: Bed) -> None:
-    """A right for what carries our tag is enough, as our own policy has it: a dry run on what does not
-    exist is refused by that one."""
-    bed.ways.held = HELD
-    assert missing(bed) == {}
-    bed.ways.denied = {"SimulatePrincipalPolicy"}
-    assert '"iam:SimulatePrincipalPolicy"' in missing(bed)["permission"].mend
 
 
 def test_a_launch_that_ec2_would_refuse_is_told_before(bed: Bed) -> None:
@@ -89,25 +69,6 @@ def test_a_launch_that_ec2_would_refuse_is_told_before(bed: Bed) -> None:
     expected = {entry.check: entry for entry in launch_findings(bed.aws(), result, a_sweep(), "g4dn.xlarge")}
     assert not expected["dry run"].ok
     assert "InvalidParameterValue" in expected["dry run"].text
-
-
-def test_a_session_of_a_role_is_looked_at_as_the_role_with_its_path(bed: Bed) -> None:
-    """Roles of IAM Identity Center have a path, which the session's name leaves out."""
-    aws, path = bed.aws(), "/aws-reserved/sso.amazonaws.com/"
-    aws.ask(
-        "us-east-1",
-        "create_role",
-        service="iam",
-        RoleName="Deployer",
-        Path=path,
-        AssumeRolePolicyDocument="{}",
-    )
-    session = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
-    assert principal_of(aws, "us-east-1", session) == (f"arn:aws:iam::123456789012:role{path}Deployer")
-    unknown = session.replace("Deployer", "Nobody")
-    assert principal_of(aws, "us-east-1", unknown) == "arn:aws:iam::123456789012:role/Nobody"
-    user = "arn:aws:iam::123456789012:user/ada"
-    assert principal_of(aws, "us-east-1", user) == user
 
 
 LOOKED_AT = shlex.split(
@@ -120,7 +81,7 @@ LOOKED_AT = shlex.split(
 def test_a_denied_look_is_told_too(bed: Bed, operation: str) -> None:
     """What is not seen cannot be ended."""
     bed.ways.denied = {operation}
-    assert any(f'"ec2:{operation}"' in entry.mend for entry in missing(bed).values())
+    assert any(f"ec2:{operation}" in entry.mend for entry in missing(bed).values())
 
 
 NO_QUOTAS = {"L-DB2E81BA": 0.0, "L-3819A6DF": 0.0}
@@ -167,7 +128,7 @@ def test_what_may_not_be_asked_is_told_and_keeps_no_launch_back(
     bed.ways.denied = {action.partition(":")[2]}
     assert missing(bed) == {}
     assert {option.market for option in looked(bed).options} == markets
-    assert any(f'"{action}"' in finding.mend for finding in findings(bed))
+    assert any(action in finding.mend for finding in findings(bed))
 
 
 def test_no_credentials_are_told_alone(bed: Bed) -> None:
@@ -237,23 +198,12 @@ def test_what_is_not_offered_or_priced_is_told_and_all_that_is_missing_in_one_li
     assert "(subnet)" in str(caught.value)
 
 
-def test_the_instances_role_must_read_the_data_of_a_sweep_and_the_mending_policy_reads_no_more(
-    bed: Bed,
-) -> None:
-    aws, role = bed.aws(), "advisor-guest"
-    aws.ask("us-east-1", "create_role", service="iam", RoleName=role, AssumeRolePolicyDocument="{}")
-    for operation in ("create_instance_profile", "add_role_to_instance_profile"):
-        named = {"RoleName": role} if operation.startswith("add") else {}
-        aws.ask("us-east-1", operation, service="iam", InstanceProfileName=role, **named)
-    assert data_finding(aws, "us-east-1", role, "s3://photos/train").ok
-    bed.ways.denied = {"ListBucket"}
-    denied = data_finding(aws, "us-east-1", role, "s3://photos/train")
-    assert denied.stops
-    assert "may not s3:ListBucket at" in denied.text
-    assert f"put-role-policy --role-name {role}" in denied.mend
-    bed.ways.denied = {"SimulatePrincipalPolicy"}
-    assert not data_finding(aws, "us-east-1", role, "s3://photos/train").stops
-    assert data_finding(aws, "us-east-1", "", "s3://photos/train").stops
+def test_the_right_of_the_instances_role_to_read_data_is_told_and_allows_no_more() -> None:
+    caller, address = "arn:aws:iam::123456789012:user/ada", "s3://photos/train"
+    told = data_finding(caller, "advisor-guest", address)
+    assert "put-role-policy --role-name advisor-guest" in told.mend
+    assert not told.stops
+    assert data_finding(caller, "", address).stops
     policy = reading_policy("s3://photos/train/", partition="aws")
     beneath = {"s3:prefix": "train"}
     assert allows(policy, Ask("s3:ListBucket", "arn:aws:s3:::photos", beneath))

@@ -13,10 +13,18 @@ import yaml
 from moto import settings
 from moto.core.responses import ActionAuthenticatorMixin
 
-from advisor.infra.aws.errors import allowed_actions_of, policy
+from advisor.infra.aws.errors import policy
 from advisor.sweeps.run.ray.cluster import needs_of, slots
 from tests.infra.aws.guest.sandbox import sandbox
-from tests.infra.aws.iam import ACCOUNT, Ask, actions, allowed_actions, allows, recorded_calls
+from tests.infra.aws.iam import (
+    ACCOUNT,
+    Ask,
+    actions,
+    allowed_actions,
+    allowed_actions_of,
+    allows,
+    recorded_calls,
+)
 from tests.infra.aws.reaping import moto_account, role_credentials
 from tests.sweeps.run.test_placing import on
 
