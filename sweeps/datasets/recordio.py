@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from advisor.errors import DataError, UsageError
+from advisor.errors import DataError
 from advisor.sweeps.datasets.source import FileSpans, Sample, SampleKind
 
 MAGIC = 0xCED7230A
@@ -131,9 +131,7 @@ class RecordIoImages(FileSpans):
     unit = "record"
 
     def __init__(self, records: Sequence[Path]) -> None:
-        super().__init__(records, _index_of)
-        if not len(self):
-            raise UsageError(f"no records in '{records[0]}'", hint="an image set needs at least one")
+        super().__init__(records, _scan)
 
     def read(self, index: int) -> Sample:
         record = self._bytes(index)
@@ -155,31 +153,10 @@ def write_records(folder: Path, samples: Iterable[Sample]) -> int:
     return count
 
 
-def _index_of(path: Path) -> np.ndarray:
-    """Rows of (offset, bytes) of a file's records, from its .idx file or else from its frame words."""
+def _scan(path: Path) -> np.ndarray:
+    """Rows of (offset, bytes) of a file's records. An .idx file is not needed, nor believed."""
     try:
-        size = path.stat().st_size
-        offsets = _indexed_offsets(path.with_suffix(".idx"), size)
         with path.open("rb") as file:
-            if offsets is None:
-                rows = list(spans(file, size))
-                return np.array(rows, dtype=np.int64).reshape(-1, 2)
-            # Refuse a file that was cut off now, not in the trial that first reads its end.
-            file.seek(int(offsets[-1]))
-            unframe(file.read(size - int(offsets[-1])))
-    except OSError as error:
-        raise DataError(f"cannot read '{path}': {error.strerror}") from error
+            return np.array(list(spans(file, path.stat().st_size)), dtype=np.int64).reshape(-1, 2)
     except DataError as error:
         raise DataError(f"'{path}': {error}", hint="convert or copy it again") from error
-    return np.stack([offsets, np.diff(offsets, append=size)], axis=1)
-
-
-def _indexed_offsets(index: Path, size: int) -> np.ndarray | None:
-    """The sorted offsets of an index; None if it is missing or does not fit the file."""
-    try:
-        lines = index.read_text().splitlines()
-        offsets = np.array(sorted(int(line.split("\t")[1]) for line in lines), dtype=np.int64)
-    except (OSError, ValueError, IndexError):
-        return None
-    fits = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] < size
-    return offsets if fits else None

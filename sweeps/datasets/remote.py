@@ -23,25 +23,15 @@ _CONNECTIONS = 16
 _TRIES = 5
 # For S3's codes and the errors of file systems: the class, text and hint of the error that users see.
 _REFUSALS: dict[tuple[str, ...], tuple[type[AdvisorError], str, str]] = {
-    ("NoSuchBucket", "404"): (
-        UsageError,
-        "there is no bucket '{bucket}'",
-        "compare the name with `aws s3 ls`, and AWS_ENDPOINT_URL where the store is not AWS's",
-    ),
-    ("FileNotFoundError",): (
+    ("NoSuchBucket", "404", "FileNotFoundError"): (
         UsageError,
         "there is nothing at {address}",
-        "compare the address with what your store lists",
+        "compare the address with what your store lists, and AWS_ENDPOINT_URL where the store is not AWS's",
     ),
-    ("403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"): (
+    ("403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState", "PermissionError"): (
         DataError,
         "{address} may not be read with these credentials",
-        "allow s3:ListBucket and s3:GetObject, or name credentials with AWS_PROFILE",
-    ),
-    ("PermissionError",): (
-        DataError,
-        "{address} may not be read with these credentials",
-        "sign in, or ask for the right to list and read it",
+        "ask for the right to list and read it (s3:ListBucket, s3:GetObject), or sign in as who has it",
     ),
     ("PreconditionFailed", "412"): (
         DataError,
@@ -235,8 +225,7 @@ def _read_errors(address: str) -> Iterator[None]:
         names = {str(code), *(kind.__name__ for kind in type(error).__mro__)}
         for codes, (kind, text, hint) in _REFUSALS.items():
             if names & set(codes):
-                bucket = address.partition("://")[2].partition("/")[0]
-                text = text.format(address=address, bucket=bucket, reason=code)
+                text = text.format(address=address, reason=code)
                 raise kind(text, hint=hint, field="data" if kind is UsageError else None) from error
         raise _unreachable(address, code or error) from error
 

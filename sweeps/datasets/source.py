@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from advisor.domain import DatasetProfile
-from advisor.errors import DataError, UsageError
+from advisor.errors import DataError, UsageError, system_errors
 from advisor.files import manifests_folder, write_whole
 from advisor.records import asdict
 
@@ -128,13 +128,12 @@ def _new_manifest(folder: Path, suffixes: frozenset[str]) -> Manifest:
         with suppress(OSError, DataError):
             (kept_in := _cache_folder(folder)).mkdir(parents=True, exist_ok=True)
             (kept_in / ABOUT).unlink(missing_ok=True)
-            save_array(kept_in / ROWS, rows)
+            _save_array(kept_in / ROWS, rows)
             write_whole(kept_in / ABOUT, json.dumps(about))
     return Manifest(folder, rows)
 
 
-def save_array(path: Path, values: np.ndarray) -> None:
-    """Write a NumPy file, as a whole or not at all."""
+def _save_array(path: Path, values: np.ndarray) -> None:
     np.save(buffer := io.BytesIO(), values)
     write_whole(path, buffer.getvalue())
 
@@ -232,19 +231,21 @@ def stored_bytes(source: SampleSource) -> int:
 
 
 class FileSpans:
-    """A `SampleSource` of spans in a few large files; a row of `rows_of(file)` begins with offset and bytes.
+    """A `SampleSource` of spans in a few large files; a row of `scan(file)` begins with offset and bytes.
 
     A file is opened at its first read; a forked child may share it, since `pread` uses no file position."""
 
     storage_format: str
     unit: str  # what a span is called in messages
 
-    def __init__(self, files: Sequence[Path], rows_of: Callable[[Path], np.ndarray]) -> None:
+    def __init__(self, files: Sequence[Path], scan: Callable[[Path], np.ndarray]) -> None:
         self._opened: dict[int, int] = {}
         self.files: Sequence[Path] = tuple(files)
-        parts = [rows_of(path) for path in files]
+        parts = [_index_of(path, scan) for path in files]
         self._numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         self._rows = np.concatenate(parts)
+        if not len(self._rows):
+            raise UsageError(f"no {self.unit} in '{files[0]}'", hint="an image set needs at least one")
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -269,6 +270,23 @@ class FileSpans:
             return os.pread(self._opened[number], size, offset)
         except OSError as error:
             raise DataError(f"cannot read {self.name(index)}: {error.strerror}") from error
+
+
+def _index_of(file: Path, scan: Callable[[Path], np.ndarray]) -> np.ndarray:
+    """The rows of a file's spans, kept in the user's cache until the file changes."""
+    with system_errors(DataError, f"cannot read '{file}'"):
+        facts = file.stat()
+        # By its inode: a data set that was just made is renamed.
+        about = f"{facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}"
+        kept = manifests_folder() / f"{sha256(about.encode()).hexdigest()[:16]}.npy"
+        with suppress(OSError, ValueError, EOFError):
+            rows: np.ndarray = np.load(kept)
+            return rows
+        rows = scan(file)
+    with suppress(OSError, DataError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        _save_array(kept, rows)
+    return rows
 
 
 class LatencyInjected:

@@ -8,23 +8,19 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
-from advisor.errors import DataError, UsageError, system_errors
-from advisor.files import manifests_folder
-from advisor.sweeps.datasets.source import IMAGE_SUFFIXES, FileSpans, Sample, SampleKind, save_array
+from advisor.errors import DataError
+from advisor.sweeps.datasets.source import IMAGE_SUFFIXES, FileSpans, Sample, SampleKind
 
 TAR = "tar"
 SAMPLES_A_SHARD = 10_000
 SHARD_BYTES = 1 << 30
 _INDEX_SUFFIX = ".index.npy"
 _MOST_LABEL_BYTES = 20
-Row = tuple[int, int, int]
 
 
 class TarShards(FileSpans):
@@ -34,9 +30,7 @@ class TarShards(FileSpans):
     unit = "member"
 
     def __init__(self, shards: Sequence[Path]) -> None:
-        super().__init__(shards, _index_of)
-        if not len(self):
-            raise UsageError(f"no JPEG members in '{shards[0]}'", hint="an image set needs at least one")
+        super().__init__(shards, _scan)
 
     def read(self, index: int) -> Sample:
         content, (_, size, label) = self._bytes(index), map(int, self._rows[index])
@@ -69,25 +63,8 @@ def _member(name: str, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO]:
     return info, io.BytesIO(content)
 
 
-def _index_of(shard: Path) -> np.ndarray:
-    """Rows of (offset, bytes, label) of a shard: from its headers, or the user's cache until it changes."""
-    with system_errors(DataError, f"cannot read '{shard}'"):
-        facts = shard.stat()
-    # By its inode: a data set that was just made is renamed.
-    about = f"{facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}"
-    kept = manifests_folder() / f"{sha256(about.encode()).hexdigest()[:16]}.npy"
-    with suppress(OSError, ValueError, EOFError):
-        rows: np.ndarray = np.load(kept)
-        return rows
-    rows = np.array(_scan(shard), np.int64).reshape(-1, 3)
-    with suppress(OSError, DataError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        save_array(kept, rows)
-    return rows
-
-
-def _scan(shard: Path) -> list[Row]:
-    """The rows of a shard from its tar headers. Raises `DataError` if it is no tar file or is cut off."""
+def _scan(shard: Path) -> np.ndarray:
+    """Rows of (offset, bytes, label) of a shard. Raises `DataError` if it is no tar file or is cut off."""
     images: dict[str, tuple[int, int]] = {}
     labels: dict[str, int] = {}
     try:
@@ -105,4 +82,5 @@ def _scan(shard: Path) -> list[Row]:
                     labels[key] = int(text) if text.isdigit() else 0
     except (tarfile.TarError, OSError) as error:
         raise DataError(f"cannot read '{shard}' as a tar file ({error})", hint="copy it again") from error
-    return [(offset, length, labels.get(key, 0)) for key, (offset, length) in images.items()]
+    rows = [(offset, length, labels.get(key, 0)) for key, (offset, length) in images.items()]
+    return np.array(rows, np.int64).reshape(-1, 3)

@@ -231,15 +231,6 @@ def test_what_is_no_whole_record_is_told(damage):
         recordio.unframe(damage)
 
 
-def test_an_index_in_any_order_is_used_and_a_wrong_one_is_not(tmp_path):
-    records = [recordio.frame(recordio.pack_image(content, 1, 0)) for content in (b"first", b"second")]
-    (tmp_path / "a.rec").write_bytes(b"".join(records))
-    for index in (f"1\t{len(records[0])}\n0\t0\n", "0\t99999\n", "nonsense"):
-        (tmp_path / "a.idx").write_text(index)
-        source = recordio.RecordIoImages([tmp_path / "a.rec"])
-        assert [source.read(number).content for number in range(2)] == [b"first", b"second"]
-
-
 @given(st.binary(max_size=40))
 def test_no_bytes_are_taken_for_a_datum_by_force(message):
     with suppress(DataError):
