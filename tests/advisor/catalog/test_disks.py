@@ -54,21 +54,12 @@ def test_local_disks_cost_nothing_more_and_read_at_their_floor():
     assert disk.size_gib == pytest.approx(125e9 / 2**30)
 
 
-@pytest.mark.parametrize(
-    ("text", "parsed"),
-    [
-        ("gp3:500GiB", ("gp3", 500.0)),
-        (" GP3 : 1TiB ", ("gp3", 1024.0)),
-        ("io2", ("io2", None)),
-        ("instance_store", ("instance_store", None)),
-    ],
-)
-def test_disks_are_parsed(text, parsed):
-    assert DISKS.parse(text) == parsed
-
-
 @given(st.text(max_size=20))
 def test_any_text_is_a_disk_or_a_usage_error(text):
+    parsed = {"gp3:500GiB": 500.0, " GP3 : 1TiB ": 1024.0, "gp3": None}
+    assert {each: DISKS.parse(each) for each in parsed} == {
+        each: ("gp3", gib) for each, gib in parsed.items()
+    }
     try:
         disk_type, size = DISKS.parse(text)
     except UsageError:
@@ -87,9 +78,8 @@ def test_candidates_are_large_enough_and_priced_and_a_fitting_size_keeps_headroo
     assert DISKS.candidate_disks(instance, 60000, EAST) == []
     assert DISKS.candidate_disks(instance, 10, "mars-north-1") == []
     # Whole GiB with 20 % to spare; st1 starts at 125 GiB; too much is refused.
-    assert DISKS.fitting_size("gp3", 131) == 158
-    assert DISKS.fitting_size("gp3", 0.2, 8000) == 16
-    assert DISKS.fitting_size("st1", 10) == 125
+    for size, needed in ((158, ("gp3", 131)), (16, ("gp3", 0.2, 8000)), (125, ("st1", 10))):
+        assert DISKS.fitting_size(*needed) == size
     assert DISKS.fitting_size("instance_store", 0.1) == 1
     with pytest.raises(UsageError, match="16384GiB"):
         DISKS.fitting_size("st1", 20000)
@@ -129,17 +119,11 @@ def test_an_instance_lends_its_burst_for_half_an_hour_and_of_two_bursts_the_shor
     burst = attached(instance, "gp2", 5334).burst
     assert (burst.read_iops, burst.causes, burst.seconds) == (9000, (instance.name,), 1800)
     # gp2 could go on for 2,000 s, the instance for 1,800.
-    instance = make_instance(
-        ebs_baseline_mib_per_second=50.0,
-        ebs_baseline_iops=250.0,
-        ebs_burst_mib_per_second=400.0,
-        ebs_burst_iops=9000.0,
-    )
+    lent = {"ebs_burst_mib_per_second": 400.0, "ebs_burst_iops": 9000.0}
+    instance = make_instance(ebs_baseline_mib_per_second=50.0, ebs_baseline_iops=250.0, **lent)
     burst = attached(instance, "gp2", 100).burst
-    assert burst.causes == ("gp2", instance.name)
-    assert burst.seconds == 1800
-    instance = make_instance(ebs_baseline_mib_per_second=100.0, ebs_baseline_iops=1000.0)
-    burst = attached(instance, "gp2", 100).burst
+    assert (burst.causes, burst.seconds) == (("gp2", instance.name), 1800)
+    burst = attached(make_instance(ebs_baseline_iops=1000.0), "gp2", 100).burst
     assert (burst.read_iops, burst.causes) == (1000, ("gp2",))
     assert burst.seconds == pytest.approx(5.4e6 / 700)
 

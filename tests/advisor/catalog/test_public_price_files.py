@@ -72,22 +72,19 @@ def test_a_row_of_a_size_prices_types_of_that_size_alone(tmp_path, field):
         each = {"vcpusPerGpu": 20, "ramGbPerGpu": 100}
         return {"provider": provider, "gpu": gpu, "gpu_count": count, field: usd, **each}
 
-    rows = [
-        text("Lambda", "A100 SXM", 8, 1.625),
-        text("Lambda", "A100 SXM", 1, 2.0),
-        text("Lambda", "H100", 8, 2.9),
-        text("new", "H100", 8, 2.5),
-        text("new", "H100", 1, 3.0),
-        text("new", "H100", 0.5, 3.0),
-    ]
+    told = {
+        ("Lambda", "A100 SXM"): {8: 1.625, 1: 2.0},
+        ("Lambda", "H100"): {8: 2.9},
+        ("new", "H100"): {8: 2.5, 1: 3.0, 0.5: 3.0},
+    }
+    rows = [text(*what, *price) for what, prices in told.items() for price in prices.items()]
     document = {"generated_at": "2026-11-20", "rows": rows}
     result, catalog = take(tmp_path, written(tmp_path, document))
-    assert catalog.price("gpu_1x_a100_sxm4", "us-east-1").usd_per_hour == 2.0
-    assert catalog.price("gpu_8x_a100", "us-east-1").usd_per_hour == 13.0
-    known = catalog.price("gpu_1x_h100_pcie", "us-east-1", cloud="lambda")
-    assert known == BUNDLED.price("gpu_1x_h100_pcie", "us-east-1", cloud="lambda")
-    assert catalog.price("8x-H100", "global", cloud="new").usd_per_hour == 20.0
-    assert catalog.price("1x-H100", "global", cloud="new").usd_per_hour == 3.0
+    usd = {("gpu_1x_a100_sxm4", "us-east-1"): 2.0, ("gpu_8x_a100", "us-east-1"): 13.0}
+    usd |= {("8x-H100", "global"): 20.0, ("1x-H100", "global"): 3.0}
+    assert {sold: catalog.price(*sold).usd_per_hour for sold in usd} == usd
+    known = ("gpu_1x_h100_pcie", "us-east-1")
+    assert catalog.price(*known, cloud="lambda") == BUNDLED.price(*known, cloud="lambda")
     eight = catalog.instance("8x-H100", "new")
     assert (eight.gpu_count, eight.vcpus, eight.memory_mib) == (8, 160, 800 * 1024)
     assert result.left_out == {"the price is of part of a GPU, or of more GPUs than any machine has": 1}
@@ -110,13 +107,13 @@ def test_offerings_with_vcpus_and_ram_become_types_that_can_be_judged(tmp_path):
 
 def test_ec2instances_prices_known_types_on_every_market_it_tells(tmp_path):
     result, catalog = take(tmp_path, FILES / "instances.json", as_of=DAY)
-    prices = {
-        market: catalog.price("g5.xlarge", "us-east-1", market)
-        for market in (Market.ON_DEMAND, Market.SPOT, Market.COMMITMENT_1Y)
-    }
-    usd = {str(market): price.usd_per_hour for market, price in prices.items()}
-    assert usd == {"on-demand": 1.006, "spot": 0.45, "commitment-1y": 0.6338}
-    assert {price.as_of for price in prices.values()} == {DAY}
+    markets = (Market.ON_DEMAND, Market.SPOT, Market.COMMITMENT_1Y)
+    prices = [catalog.price("g5.xlarge", "us-east-1", market) for market in markets]
+    assert [(price.usd_per_hour, price.as_of) for price in prices] == [
+        (1.006, DAY),
+        (0.45, DAY),
+        (0.6338, DAY),
+    ]
     assert (result.refreshed, result.left_out.total()) == ({"aws": 4}, 1)
 
 
@@ -127,11 +124,7 @@ def row(**changes):
 
 
 def test_of_two_prices_of_one_card_one_counts_and_the_other_is_told(tmp_path):
-    both = [
-        {"gpu": "h100-sxm", "usd_per_gpu_hour": usd, "date": "2026-11-20", "provider": cloud}
-        for cloud in ("verda", "crusoe")
-        for usd in (3.9, 4.9)
-    ]
+    both = [row(usd_per_gpu_hour=usd, provider=cloud) for cloud in ("verda", "crusoe") for usd in (3.9, 4.9)]
     result, catalog = take(tmp_path, written(tmp_path, [*both, row(provider="any")]))
     assert catalog.price("1x-h100-sxm", "global", cloud="crusoe").usd_per_hour == 3.9
     assert catalog.price("1H100.80S.30V", "FIN-01").usd_per_hour == 3.9
@@ -188,21 +181,14 @@ def facts(folder, *lines):
 
 
 def test_a_measured_fact_replaces_what_is_assumed_and_a_local_disk_that_was_found_is_offered(tmp_path):
-    _, catalog = take(
-        tmp_path,
-        facts(
-            tmp_path, "lambda,volume.read_mib_s,900,800,1000,probe", "lambda,volume.read_iops,9000,,,probe"
-        ),
-    )
+    lines = ["lambda,volume.read_mib_s,900,800,1000,probe", "lambda,volume.read_iops,9000,,,probe"]
+    _, catalog = take(tmp_path, facts(tmp_path, *lines))
     rate = catalog.disks_of("lambda").rate(order("volume", 500))
     assert (rate.read_mib_per_second, rate.read_iops) == (900, 9000)
-    assert rate.low == pytest.approx(800 / 900)
-    assert rate.high == pytest.approx(1000 / 900)
+    assert (rate.low, rate.high) == pytest.approx((800 / 900, 1000 / 900))
     assert catalog.disks_of("verda").rate(order("volume", 500)).read_mib_per_second == 200
-    _, catalog = take(
-        tmp_path,
-        facts(tmp_path, "lambda,local_disk_gb,1400,,,df", "lambda,local_disk_read_iops,500000,,,probe"),
-    )
+    lines = ["lambda,local_disk_gb,1400,,,df", "lambda,local_disk_read_iops,500000,,,probe"]
+    _, catalog = take(tmp_path, facts(tmp_path, *lines))
     instance = catalog.instance("gpu_1x_a10")
     assert instance.instance_store_gib == pytest.approx(1304, abs=1)
     assert instance.instance_store_read_iops == 500_000
