@@ -243,7 +243,6 @@ def _screen(document: dict[str, Any]) -> list[str]:
             f"batch {row['batch_size']} each: {row['efficiency']:.1%} of {row['ranks']} times the rate "
             f"of one; an all-reduce of {row['gradient_bytes'] / 1e6:.1f} MB takes {reduced:.3g} s"
         )
-    lines += _spreads(document["runs"])
     for run in document["runs"]:
         if (gaps := run.get("gaps_seconds")) and (starts := run.get("loader_start_seconds")):
             lines += _hanging(
@@ -297,19 +296,6 @@ def _usage_lines(usage: dict[str, Any]) -> list[str]:
     )
     names = [f"{each['instance']} ({format_usd(each['usd_per_hour'])}/h)" for each in usage["instances"]]
     return lines + _hanging(f"on AWS: {', '.join(names) or 'no instance has that'}")
-
-
-def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
-    by_batch: dict[tuple[Any, ...], list[float]] = {}
-    for run in runs:
-        if run["samples_per_second"] is not None:
-            key = (run["task"], run["input"], run["batch_size"])
-            by_batch.setdefault(key, []).append(run["samples_per_second"])
-    return [
-        f"{task} batch {size}: {len(rates)} processes, {max(rates) / min(rates) - 1:.1%} apart"
-        for (task, _, size), rates in by_batch.items()
-        if len(rates) > 1
-    ]
 
 
 def _warnings(document: dict[str, Any]) -> list[str]:

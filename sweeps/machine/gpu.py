@@ -25,6 +25,7 @@ _PCI_DEVICES = Path("/sys/bus/pci/devices")
 _STATES = {0: "Disabled", 1: "Enabled", None: None}
 
 Facts = dict[str, Any]
+Sample = Mapping[str, Any]
 
 
 class Nvml:
@@ -72,6 +73,30 @@ class Nvml:
     def is_slice(self, handle: Any) -> bool:
         """Whether the handle is that of a MIG device."""
         return bool(self.ask("nvmlDeviceIsMigDeviceHandle", handle))
+
+    def utilization_percent(self, handle: Any) -> int | None:
+        """Utilisation of the whole GPU by all processes over the last 1/6 to 1 second, as NVML defines it."""
+        rates = self.ask("nvmlDeviceGetUtilizationRates", self.whole_of(handle))
+        return rates.gpu if rates else None
+
+    def sample(self, handle: Any, group: int) -> Sample:
+        """Clocks, power and temperature of the whole GPU; memory and processes of the GPU or slice."""
+        ask, library, whole = self.ask, self.library, self.whole_of(handle)
+        milliwatts = ask("nvmlDeviceGetPowerUsage", whole)
+        memory = ask("nvmlDeviceGetMemoryInfo", handle)
+        return {
+            "sm_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_SM),
+            "memory_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_MEM),
+            "power_watts": None if milliwatts is None else milliwatts / 1000,
+            "temperature_celsius": ask("nvmlDeviceGetTemperature", whole, library.NVML_TEMPERATURE_GPU),
+            "utilization_percent": self.utilization_percent(handle),
+            "used_memory_mib": memory.used / MIB if memory else None,
+            "pcie_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", whole),
+            "pcie_width": ask("nvmlDeviceGetCurrPcieLinkWidth", whole),
+            # NVML renamed it to EventReasons in driver 535, and keeps the old name.
+            "throttle_bits": ask("nvmlDeviceGetCurrentClocksThrottleReasons", whole),
+            **_process_figures(ask("nvmlDeviceGetComputeRunningProcesses_v3", handle), group),
+        }
 
 
 def _loaded() -> ModuleType:
@@ -188,8 +213,6 @@ _THROTTLE_REASONS = {
 }
 _MEASURED = ("sm_clock_mhz", "memory_clock_mhz", "power_watts", "temperature_celsius", "utilization_percent")
 
-Sample = Mapping[str, Any]
-
 
 class ThreadSampler:
     """Takes samples in a background thread inside a `with` block."""
@@ -220,8 +243,7 @@ class GpuSampler(ThreadSampler):
     def __init__(
         self, uuid: str | None, group: int | None = None, every_seconds: float = _EVERY_SECONDS
     ) -> None:
-        found = None if uuid is None else _nvml_handle(uuid)
-        self._device = _Device(*found) if found else None
+        self._device = None if uuid is None else _nvml_handle(uuid)
         self._group = os.getpgrp() if group is None else group
         self._is_needed = uuid is not None
         self._samples: list[Sample] = []
@@ -236,42 +258,10 @@ class GpuSampler(ThreadSampler):
 
     def _run(self) -> None:
         while self._device:
-            self._samples.append(self._device.sample(self._group))
+            nvml, handle = self._device
+            self._samples.append(nvml.sample(handle, self._group))
             if self._ended.wait(self._every_seconds):
                 return
-
-
-class _Device:
-    """Reads the present state of a GPU or slice by NVML."""
-
-    def __init__(self, nvml: Nvml, handle: Any) -> None:
-        self._nvml = nvml
-        self._handle = handle
-        self._whole = nvml.whole_of(handle)
-
-    def utilization_percent(self) -> int | None:
-        """Utilisation of the whole GPU by all processes over the last 1/6 to 1 second, as NVML defines it."""
-        rates = self._nvml.ask("nvmlDeviceGetUtilizationRates", self._whole)
-        return rates.gpu if rates else None
-
-    def sample(self, group: int) -> Sample:
-        """Clocks, power and temperature of the whole GPU; memory and processes of the GPU or slice."""
-        ask, library, whole = self._nvml.ask, self._nvml.library, self._whole
-        milliwatts = ask("nvmlDeviceGetPowerUsage", whole)
-        memory = ask("nvmlDeviceGetMemoryInfo", self._handle)
-        return {
-            "sm_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_SM),
-            "memory_clock_mhz": ask("nvmlDeviceGetClockInfo", whole, library.NVML_CLOCK_MEM),
-            "power_watts": None if milliwatts is None else milliwatts / 1000,
-            "temperature_celsius": ask("nvmlDeviceGetTemperature", whole, library.NVML_TEMPERATURE_GPU),
-            "utilization_percent": self.utilization_percent(),
-            "used_memory_mib": memory.used / MIB if memory else None,
-            "pcie_generation": ask("nvmlDeviceGetCurrPcieLinkGeneration", whole),
-            "pcie_width": ask("nvmlDeviceGetCurrPcieLinkWidth", whole),
-            # NVML renamed it to EventReasons in driver 535, and keeps the old name.
-            "throttle_bits": ask("nvmlDeviceGetCurrentClocksThrottleReasons", whole),
-            **_process_figures(ask("nvmlDeviceGetComputeRunningProcesses_v3", self._handle), group),
-        }
 
 
 def _process_figures(processes: Iterable[Any] | None, group: int) -> dict[str, Any]:
@@ -301,12 +291,13 @@ def busy_percent(uuid: str) -> int | None:
     """Percent of time that other processes keep a GPU busy before this one computes; None if NVML does not
     report it. The minimum of several readings, since each averages over up to a second
     (nvmlDeviceGetUtilizationRates) and may include a trial that has just ended."""
-    found, until = _nvml_handle(uuid), time.monotonic() + _AVERAGED_SECONDS
-    device = _Device(*found) if found else None
-    least = device.utilization_percent() if device else None
-    while device and least and time.monotonic() < until:
+    if (found := _nvml_handle(uuid)) is None:
+        return None
+    nvml, handle = found
+    least, until = nvml.utilization_percent(handle), time.monotonic() + _AVERAGED_SECONDS
+    while least and time.monotonic() < until:
         time.sleep(_EVERY_SECONDS)
-        least = min(least, device.utilization_percent() or 0)
+        least = min(least, nvml.utilization_percent(handle) or 0)
     return least
 
 
@@ -314,7 +305,7 @@ def gpu_states(group: int | None = None) -> list[Facts]:
     """The UUID and present state of every GPU, as seen from a process group. Raises the errors of `Nvml`."""
     nvml, group = Nvml(), os.getpgrp() if group is None else group
     return [
-        {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **_Device(nvml, handle).sample(group)}
+        {"uuid": nvml.ask("nvmlDeviceGetUUID", handle), **nvml.sample(handle, group)}
         for handle in nvml.handles()
     ]
 

@@ -7,7 +7,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -30,21 +30,9 @@ _FULL, _WAITING = 0.9, 0.5
 # The largest difference between the halves of the steady part.
 _EVEN_WITHIN = 0.1
 _RESERVE = 1.1
-
-
-class _Used(Struct):
-    """The resources that a process has used since it began."""
-
-    cpu_seconds: float = 0.0
-    waited_seconds: float = 0.0
-    read_bytes: int = 0
-    copied_bytes: int = 0
-    written_bytes: int = 0
-
-    @property
-    def runnable_seconds(self) -> float:
-        """Seconds in which it computed or waited for a CPU."""
-        return self.cpu_seconds + self.waited_seconds
+# What is counted of a process; those of bytes are called as in /proc/PID/io.
+_COUNTED = ("cpu_seconds", "waited_seconds", "runnable_seconds", "read_bytes", "rchar", "write_bytes")
+_NOTHING: Mapping[str, float] = dict.fromkeys(_COUNTED, 0.0)
 
 
 class Sample(Struct, frozen=True, kw_only=True):
@@ -55,7 +43,7 @@ class Sample(Struct, frozen=True, kw_only=True):
     disk."""
 
     moment: float
-    total: _Used
+    total: Mapping[str, float]
     busiest: float
     machine_seconds: float
     is_blocked: bool
@@ -69,7 +57,7 @@ class UsageSampler(ThreadSampler):
 
     def __init__(self, session: int, every_seconds: float = _EVERY_SECONDS) -> None:
         self._session = session
-        self._used: dict[tuple[int, str], _Used] = {}  # includes processes that have ended
+        self._used: dict[tuple[int, str], Mapping[str, float]] = {}  # includes processes that have ended
         self._has_gpus = True
         self.samples: list[Sample] = []
         super().__init__(every_seconds)
@@ -88,17 +76,16 @@ class UsageSampler(ThreadSampler):
             living += 1
             held += _memory_mib(pid)
             process = pid, fields[_STARTED]
-            before = self._used.get(process, _Used())
+            before = self._used.get(process, _NOTHING)
             now = self._used[process] = _used(pid, fields)
-            busiest = max(busiest, now.runnable_seconds - before.runnable_seconds)
+            busiest = max(busiest, now["runnable_seconds"] - before["runnable_seconds"])
             is_blocked = is_blocked or fields[_STATE] == "D"
         gpus = self._gpus()
         if not living:
             return None
-        every = self._used.values()
         return Sample(
             moment=moment,
-            total=_Used(*(sum(getattr(one, name) for one in every) for name in _Used.__struct_fields__)),
+            total={name: sum(used[name] for used in self._used.values()) for name in _NOTHING},
             busiest=busiest,
             machine_seconds=busy_seconds(allowed_cpus()),
             is_blocked=is_blocked,
@@ -115,18 +102,14 @@ class UsageSampler(ThreadSampler):
         return []
 
 
-def _used(pid: int, fields: Sequence[str]) -> _Used:
-    numbers: dict[str, int] = {}
+def _used(pid: int, fields: Sequence[str]) -> dict[str, float]:
+    """Seconds and bytes that a process has used since it began."""
+    used = dict(_NOTHING)
     with suppress(OSError, ValueError):
         lines = (line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
-        numbers = {name: int(value) for name, value in lines}
-    return _Used(
-        cpu_seconds=(int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS,
-        waited_seconds=waited_seconds([pid]) or 0.0,
-        read_bytes=numbers.get("read_bytes", 0),
-        copied_bytes=numbers.get("rchar", 0),
-        written_bytes=numbers.get("write_bytes", 0),
-    )
+        used |= {name: int(value) for name, value in lines if name in _NOTHING}
+    cpu, waited = (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS, waited_seconds([pid]) or 0.0
+    return used | {"cpu_seconds": cpu, "waited_seconds": waited, "runnable_seconds": cpu + waited}
 
 
 def _memory_mib(pid: int) -> float:
@@ -153,7 +136,7 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
     seconds = steady[-1].moment - steady[0].moment
 
     def rate(name: str) -> float:
-        return float(getattr(steady[-1].total, name) - getattr(steady[0].total, name)) / seconds
+        return (steady[-1].total[name] - steady[0].total[name]) / seconds
 
     own, gpus = rate("cpu_seconds"), _gpu_usage(steady)
     usage: dict[str, Any] = {
@@ -169,8 +152,8 @@ def usage_of(samples: Sequence[Sample], samples_per_second: float | None = None)
         "memory_mib": max(sample.held_mib for sample in samples),
         "memory_mib_here": size.memory_mib,
         "disk_read_mib_per_second": rate("read_bytes") / MIB,
-        "read_mib_per_second": rate("copied_bytes") / MIB,
-        "written_mib_per_second": rate("written_bytes") / MIB,
+        "read_mib_per_second": rate("rchar") / MIB,
+        "written_mib_per_second": rate("write_bytes") / MIB,
         "samples_per_second": samples_per_second,
         "gpus": gpus,
     }
@@ -214,7 +197,7 @@ def _bound_by(usage: dict[str, Any]) -> str:
 
 def _rates(samples: Sequence[Sample], name: str) -> list[float]:
     return [
-        (getattr(after.total, name) - getattr(before.total, name)) / (after.moment - before.moment)
+        (after.total[name] - before.total[name]) / (after.moment - before.moment)
         for before, after in itertools.pairwise(samples)
     ]
 

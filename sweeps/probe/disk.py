@@ -124,7 +124,7 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
-def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tuple[int, int]]:
+def scratch_file(folder: Path, most_bytes: float, seconds: float) -> Iterator[tuple[int, int]]:
     """(descriptor, bytes) of a file of random bytes, already written to the disk.
 
     Its size is what can be written in `seconds`, between 16 MiB and `most_bytes` or a tenth of the free
@@ -152,7 +152,7 @@ def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tupl
         yield file.fileno(), size
 
 
-def _fill(descriptor: int, most_bytes: int, seconds: float) -> int:
+def _fill(descriptor: int, most_bytes: float, seconds: float) -> int:
     """Write incompressible random bytes up to a size or time; returns the bytes written."""
     generator, ends_at, written = np.random.default_rng(), time.monotonic() + seconds, 0
     try:

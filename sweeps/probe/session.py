@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.extras import install_command, install_hint
@@ -265,23 +266,13 @@ class ProbeBudget(Struct, frozen=True, kw_only=True):
     ram_figure: float = 0.6
     disk_window: float = 0.4
     disk_write: float = 3
-    disk_file_mib: int = 1024
+    disk_file_mib: float = 1024
     transfer_figure: float = 0.5
     gemm_figure: float = 1.2
     operation_figure: float = 0.25
 
 
-QUICK = ProbeBudget(
-    total=12,
-    decode=1.5,
-    ram_figure=0.1,
-    disk_window=0.06,
-    disk_write=0.5,
-    disk_file_mib=256,
-    transfer_figure=0.15,
-    gemm_figure=0.3,
-    operation_figure=0.05,
-)
+QUICK = ProbeBudget(**{name: value / 4 for name, value in asdict(ProbeBudget()).items()})
 
 
 class ProbeSession(Struct, kw_only=True):
