@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.config_values import (
     FIELD,
@@ -31,26 +30,6 @@ from advisor.models.language.mixed_layers import (
 )
 from advisor.models.language.pictures import Pictures, pictures_of_kind
 
-# A folder that has no config.json is told by the first of these that it has.
-_NAMES = ("config.json", "adapter_config.json", "params.json", "model_index.json")
-# A key that no other file has, and what the file is.
-_KINDS = {
-    "peft_type": Message("an adapter's settings"),
-    "weight_map": Message("the list of its weight files"),
-    "_class_name": Message("a diffusion model or a part of one"),
-    "_diffusers_version": Message("a diffusion model or a part of one"),
-    "tokenizer_class": Message("its tokenizer's settings"),
-    "added_tokens": Message("its tokenizer"),
-    "image_processor_type": Message("its preprocessor's settings"),
-    "processor_class": Message("its preprocessor's settings"),
-    "n_layers": Message("in Mistral's or Llama's own form"),
-    "quantization": Message("the format of its weights alone"),
-    "quant_method": Message("the format of its weights alone"),
-    "bits": Message("the format of its weights alone"),
-    "w_bit": Message("the format of its weights alone"),
-    "do_sample": Message("its settings for generating"),
-    "eos_token_id": Message("its settings for generating"),
-}
 _TAKE = Message(
     "take the config.json beside the weights (in Hugging Face's form), or name the model by {model}",
     model=FieldName("model"),
@@ -58,28 +37,8 @@ _TAKE = Message(
 
 
 def file_of(path: Path) -> Path:
-    """The file itself; for a folder, its config.json or the file that replaces it."""
-    if not path.is_dir():
-        return path
-    files = (path / name for name in _NAMES if (path / name).is_file())
-    return next(files, path / _NAMES[0])
-
-
-def no_model_config(values: ConfigValues) -> UsageError:
-    """The error for a file that names no architecture: what it is, and what to take instead."""
-    what = next((kind for key, kind in _KINDS.items() if key in values), None)
-    base = values.text("base_model_name_or_path")
-    hint = Message("take the config.json of its base model, {base}", base=base) if base else _TAKE
-    if what is None:
-        reason = Message("it has no model_type, so that its architecture is unknown")
-        return values.error(reason, hint=hint)
-    return UsageError(
-        "{path} is no config.json of a model: it is {what}",
-        path=values.name,
-        what=what,
-        field=FIELD,
-        hint=hint,
-    )
+    """The file itself; for a folder, its config.json."""
+    return path / "config.json" if path.is_dir() else path
 
 
 # Keys that only layers of another kind have.
@@ -121,7 +80,9 @@ def language_model_of_config(path: Path) -> LanguageModel:
     whole = read_config(file)
     kind = whole.text("model_type")
     if not kind:
-        raise no_model_config(whole)
+        base = whole.text("base_model_name_or_path")
+        hint = Message("take the config.json of its base model, {base}", base=base) if base else _TAKE
+        raise whole.error(Message("it has no model_type, so that its architecture is unknown"), hint=hint)
     return _model_of_values(whole.with_class(kind), file)
 
 

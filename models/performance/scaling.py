@@ -2,31 +2,24 @@
 
     1 / efficiency(n) = n ** exponent * (1 + seconds_per_gb * 2 (n - 1) / n * pace)
 
-Each doubling of the GPUs costs the same share, and a ring all-reduce (below) sends each GPU's
-gradients, `pace` GB for each second of a step on one GPU alone. Server cards with NVLink on a board,
-other server cards and consumer cards have separate constants (internals/scaling.md). In training
-each GPU has a whole batch (data parallel, weak scaling); in inference each has a separate process
-and sends no gradients. Batch size means that of one GPU.
-
-A step shorter than the measured ones exchanges the same gradients. Beyond the measured pace, the time
-lost in a step therefore stays constant, and is a larger share of the step (`with_pace`).
+Each doubling of the GPUs costs the same share, and a ring all-reduce (below) sends each GPU's gradients,
+`pace` GB for each second of a step on one GPU alone. Server cards with NVLink on a board, other server cards and
+consumer cards have separate constants (internals/scaling.md). In training each GPU has a whole batch; in
+inference each has a separate process and sends no gradients. Batch size means that of one GPU.
 
 The numbers come from published runs (infra/build/performance_sources/scaling.csv), and from the user's
 measurements of such GPUs (`Scaling.given`). Those ran on other instances than the one in question, so
 the rate of several GPUs is always modelled, even if that of one GPU was measured.
 
-Training over several nodes also takes time to average gradients over the network between them.
-
-A ring all-reduce (Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
-workstations", section 4) sends each rank's gradients twice around the ring, in n parts:
+Training over several nodes also takes time to average gradients over the network between them. A ring
+all-reduce (Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
+section 4) sends each rank's gradients twice around the ring, in n parts:
 
     seconds = 2 (n - 1) / n * bytes * 8 / (reach * rate) + 2 (n - 1) * latency
 
 With several ranks on a node the ring enters and leaves each node once, so the same bytes pass its
-network, whatever their number.
-
-DistributedDataParallel averages all buckets of gradients but the last during the backward pass (Li et
-al. 2020, "PyTorch Distributed", section 3.2.3). So a step of s seconds becomes
+network, whatever their number. DistributedDataParallel averages all buckets of gradients but the last during
+the backward pass (Li et al. 2020, "PyTorch Distributed", section 3.2.3). So a step of s seconds becomes
 
     lower    s + all_reduce                     nothing overlaps
     median   max(s + last bucket, forward + all_reduce)
@@ -98,14 +91,6 @@ def all_reduce_seconds(
     return bits / (reach * gbit_per_second * 1e9) + 2.0 * (ranks - 1) * LATENCY_SECONDS
 
 
-class NodeEfficiency(Struct, frozen=True):
-    """The share of its rate alone that a node keeps among several, 0 to 1; bounds as log half widths."""
-
-    median: float
-    lower_width: float
-    upper_width: float
-
-
 class NodeLaw(Struct, frozen=True):
     """The formulas above for several nodes, with `rows` of measurements between nodes, if any."""
 
@@ -118,8 +103,9 @@ class NodeLaw(Struct, frozen=True):
         ranks: int,
         gbit_per_second: float,
         confidence: float,
-    ) -> NodeEfficiency:
-        """The efficiency of nodes whose GPUs alone take `step_seconds` a step, with `ranks` GPUs in all."""
+    ) -> tuple[float, float, float]:
+        """The share of its rate alone, 0 to 1, that a node keeps among several whose GPUs take `step_seconds`
+        a step, with `ranks` GPUs in all; then the lower and upper half widths of its log."""
         z = gaussian_multiplier(confidence)
         log_reach, sigma = self.reach(gbit_per_second)
 
@@ -132,11 +118,8 @@ class NodeLaw(Struct, frozen=True):
         step = max(step_seconds + last, FORWARD_SHARE * step_seconds + usual)
         slowest = (step_seconds + reduced(-z)) * self._slower(z)
         fastest = max(step_seconds, reduced(z))
-        return NodeEfficiency(
-            median=step_seconds / step,
-            lower_width=math.log(max(slowest, step) / step),
-            upper_width=math.log(step / min(step, fastest)),
-        )
+        widths = math.log(max(slowest, step) / step), math.log(step / min(step, fastest))
+        return step_seconds / step, *widths
 
     def reach(self, gbit_per_second: float) -> tuple[float, float]:
         """Mean and standard deviation of the log share of the network's rate that all-reduces get; the
@@ -199,13 +182,13 @@ class Scaling(Struct, frozen=True):
         confidence: float,
     ) -> Scaling:
         """The scaling on each of several nodes, whose GPUs alone take `step_seconds` per step."""
-        kept = law.efficiency(step_seconds, gradient_bytes, nodes * self.gpus, gbit_per_second, confidence)
-        lower = math.hypot(self.widths.lower, kept.lower_width)
-        upper = math.hypot(self.widths.upper, kept.upper_width)
+        ranks = nodes * self.gpus
+        median, *widths = law.efficiency(step_seconds, gradient_bytes, ranks, gbit_per_second, confidence)
+        lower, upper = map(math.hypot, self.widths[:2], widths)
         return replace(
             self,
             nodes=nodes,
-            node_efficiency=kept.median,
+            node_efficiency=median,
             is_network_measured=bool(law.rows),
             widths=HalfWidths(lower, upper, self.widths.calibrated),
         )
@@ -362,21 +345,18 @@ def scaled_rows(
     `steps_per_second` (n,), infinitely many where the task has no step."""
     if not ((machines.gpu_count > 1) | (machines.nodes > 1)).any():
         return ScaledRows((ALONE,), np.zeros(len(machines), dtype=np.intp))
-    keys = np.column_stack([which, machines.gpu, machines.gpu_count.astype(np.intp)])
+    tasks = list(Task)
+    of_loads = np.array([tasks.index(load.workload.task) for load in loads])
+    keys = np.column_stack([of_loads[which], machines.gpu, machines.gpu_count.astype(np.intp)])
     distinct, of_rows = np.unique(keys, axis=0, return_inverse=True)
-    model, within = bundled_scaling(), [row for row in measured if row.nodes == 1 < row.ranks]
-    # Loads differ mostly in their batch size, which scaling does not depend on.
-    existing: dict[tuple[Task, int, int], Scaling] = {}
+    within = [row for row in measured if row.nodes == 1 < row.ranks]
     scalings = []
-    for load, gpu, count in distinct.tolist():
-        task = loads[load].workload.task
-        if (task, gpu, count) not in existing:
-            card = machines.gpus[gpu] if gpu >= 0 else None
-            scaling = model.of(task, card, count, confidence)
-            if task is Task.TRAINING and card is not None and scaling.gpus > 1 and within:
-                scaling = scaling.given(within, card, confidence)
-            existing[task, gpu, count] = scaling
-        scalings.append(existing[task, gpu, count])
+    for task, gpu, count in distinct.tolist():
+        card = machines.gpus[gpu] if gpu >= 0 else None
+        scaling = bundled_scaling().of(tasks[task], card, count, confidence)
+        if tasks[task] is Task.TRAINING and card is not None and scaling.gpus > 1 and within:
+            scaling = scaling.given(within, card, confidence)
+        scalings.append(scaling)
     sizes = [BYTES_PER_GRADIENT * networks[load.workload.network].parameters for load in loads]
     gradients = np.array(sizes, dtype=float)[which]
     paces = (gradients / 1e9 * steps_per_second).tolist()

@@ -169,7 +169,7 @@ def test_the_format_is_read_beside_the_configuration(read, tmp_path, name, conte
 
 
 def test_other_files_and_formats_that_no_engine_serves_are_refused_with_the_way_out(read, tmp_path):
-    """Each says what the file is, and which one to take; a folder without a config.json by what it holds."""
+    """Each says which file to take."""
 
     def check(content, what, hint):
         with pytest.raises(UsageError, match=what) as caught:
@@ -177,10 +177,6 @@ def test_other_files_and_formats_that_no_engine_serves_are_refused_with_the_way_
         assert hint in str(caught.value.hint)
 
     assert_each(check, CONFIGS["other_files"])
-    (tmp_path / "adapter").mkdir()
-    (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(CONFIGS["other_files"][0][0]))
-    with pytest.raises(UsageError, match=r"adapter_config\.json is no config\.json"):
-        language_model_of_config(tmp_path / "adapter")
     # With their bits where these are why.
     for content, said in ((GPTQ | {"bits": 3}, "gptq.*3 bits|3 bits"), ({"bits": "four"}, "bits")):
         (tmp_path / "quantize_config.json").write_text(json.dumps(content))
