@@ -100,13 +100,6 @@ class Gaussian(Struct, frozen=True):
         known = len(self.names)
         return joined([self, believed(parameters.names[known:], parameters.priors[known:])])
 
-    def kept(self, chosen: Callable[[str], bool]) -> Gaussian:
-        """The Gaussian of the named parameters, with the others integrated out."""
-        rows = [row for row, name in enumerate(self.names) if chosen(name)]
-        return Gaussian(
-            tuple(self.names[row] for row in rows), self.mean[rows], self.covariance[np.ix_(rows, rows)]
-        )
-
     def updated(
         self,
         linearised: Linearised,
@@ -140,23 +133,14 @@ class Gaussian(Struct, frozen=True):
         *,
         rounds: int,
         most_weight: float = math.inf,
-        close: float | None = None,
         most_updates: int = 3,
     ) -> Gaussian:
-        """Updated in rounds that each weigh rows by how far the last one left them off.
-
-        With `close`, a round starts at the one before, and the last is the one that moves no parameter
-        further."""
+        """Updated in rounds that each weigh rows by how far the last one left them off."""
         after: Gaussian = self
         weights = np.ones(len(measured))
         for _ in range(rounds):
-            before = after.mean
-            start = None if close is None else before
-            noise = sigma / np.sqrt(weights)
-            after = self.updated(linearised, measured, noise, start=start, most_updates=most_updates)
+            after = self.updated(linearised, measured, sigma / np.sqrt(weights), most_updates=most_updates)
             weights = student_weights((measured - linearised(after.mean)[0]) / sigma, most_weight)
-            if close is not None and float(np.abs(after.mean - before).max()) < close:
-                break
         return after
 
 

@@ -66,7 +66,7 @@ _FLOPS_PER_GMAC = 2e9
 _NO_MEMORY = MemoryFacts(**dict.fromkeys(MEMORY_COLUMNS, 0.0))
 
 Rows = NDArray[Any]
-_Named = tuple[str, tuple[str, str]]
+_Index = Mapping[str, list[tuple[str, str]]]
 
 
 class NetworkFacts(Struct, frozen=True, kw_only=True):
@@ -253,10 +253,7 @@ class NetworkTable:
         # Only hubs put an owner's name before a network's.
         is_owned = owner in LIBRARIES or (owner and network.library in _ON_HUBS)
         is_own = key.casefold() in ((plain, own) if is_owned else (plain,))
-        alike = self._by_name.get(_squeezed(key), ()) if plain == key else ()
-        first = min(
-            (source for entry, source in alike if _loose(entry) == _loose(name)), key=_rank, default=None
-        )
+        first = min(self._by_name.get(_loose(name), ()) if plain == key else (), key=_rank, default=None)
         return (
             None if is_own or plain == network.name.casefold() else network.name,
             first[1] if first and first[1] != key else None,
@@ -318,21 +315,20 @@ class NetworkTable:
             (self._by_name, tagless),
             (self._by_alias, tagless),
         ):
-            alike = names.get(_squeezed(written), ())
-            result = {source[0]: source for entry, source in alike if _loose(entry) == _loose(written)}
+            alike = dict(names.get(_loose(written), ()))
             for library in libraries:
-                if library in result:
-                    return result[library]
+                if library in alike:
+                    return library, alike[library]
         return None
 
     @cached_property
-    def _by_name(self) -> Mapping[str, list[_Named]]:
-        return _by_letters((source[1], source) for source in self._places)
+    def _by_name(self) -> _Index:
+        return _indexed((source[1], source) for source in self._places)
 
     @cached_property
-    def _by_alias(self) -> Mapping[str, list[_Named]]:
+    def _by_alias(self) -> _Index:
         aliases = ((lines[0].rpartition(",")[2], source) for source, lines in self._places.items())
-        return _by_letters((alias, source) for each, source in aliases for alias in each.split(";") if alias)
+        return _indexed((alias, source) for each, source in aliases for alias in each.split(";") if alias)
 
     def _network(self, line: str) -> NetworkFacts:
         cells: dict[str, Any] = dict(zip(COLUMNS, line.split(","), strict=True))
@@ -443,19 +439,12 @@ def _rank(source: tuple[str, str]) -> int:
     return LIBRARIES.index(source[0])
 
 
-def _by_letters(named: Iterable[_Named]) -> Mapping[str, list[_Named]]:
-    """Names and their networks, by the name's letters and digits alone, so that few are compared in full."""
-    result: dict[str, list[_Named]] = {}
+def _indexed(named: Iterable[tuple[str, tuple[str, str]]]) -> _Index:
+    """The networks (library, name) of each name, by its loose spelling."""
+    result: dict[str, list[tuple[str, str]]] = {}
     for name, source in named:
-        result.setdefault(_squeezed(name), []).append((name, source))
+        result.setdefault(_loose(name), []).append(source)
     return result
-
-
-_SIGNS = str.maketrans("", "", "-_ ./")
-
-
-def _squeezed(name: str) -> str:
-    return name.translate(_SIGNS).casefold()
 
 
 @cache

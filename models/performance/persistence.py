@@ -58,7 +58,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
         "sources": list(model.sources),
         "step_times": model.step_times.id,
         "gpu_observations": observations_document(model.gpu_observations),
-        "pipeline": _plain(model.pipeline),
+        "pipeline": to_builtins(model.pipeline, order="sorted"),
     }
     return document | {"id": content_id(document)}
 
@@ -112,19 +112,6 @@ def _read(path: Path) -> PerformanceModel:
 
 def _refuse(constant: str) -> float:
     raise ValueError(f"it holds {constant}")
-
-
-_MAY_BE_EMPTY = ("core_trials", "cpu_steps", "other_cpus")
-
-
-def _plain(part: Pipeline) -> dict[str, Any]:
-    """The fields as JSON values, without those of `_MAY_BE_EMPTY` that are empty."""
-    plain: dict[str, Any] = to_builtins(part, order="sorted")
-    for cpu in (plain["reference"], *plain["other_cpus"]):
-        if not cpu["model"]:
-            del cpu["model"]
-    plain["cpu_steps"] = [step if step[-1] else step[:-1] for step in plain["cpu_steps"]]
-    return {name: value for name, value in plain.items() if value or name not in _MAY_BE_EMPTY}
 
 
 def _pipeline(raw: Mapping[str, Any]) -> Pipeline:

@@ -403,7 +403,7 @@ class CpuStep(NamedTuple):
     cpu: int = 0
 
 
-class Pipeline(Struct, frozen=True, kw_only=True):
+class Pipeline(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Parameters of host, storage and join, fitted on sweeps.
 
     `largest_vcpus` is the most that a trial on the reference CPU had. `cpu_networks` ("resnet50/training")

@@ -3,9 +3,9 @@
     1 / efficiency(n) = n ** exponent * (1 + seconds_per_gb * 2 (n - 1) / n * pace)
 
 Each doubling of the GPUs costs the same share, and a ring all-reduce (below) sends each GPU's gradients,
-`pace` GB for each second of a step on one GPU alone. Server cards with NVLink on a board, other server cards and
-consumer cards have separate constants (internals/scaling.md). In training each GPU has a whole batch; in
-inference each has a separate process and sends no gradients. Batch size means that of one GPU.
+`pace` GB for each second of a step on one GPU alone. Server cards with NVLink on a board, other server
+cards and consumer cards have separate constants (internals/scaling.md). In training each GPU has a whole
+batch; in inference each has a separate process and sends no gradients. Batch size means that of one GPU.
 
 The numbers come from published runs (infra/build/performance_sources/scaling.csv), and from the user's
 measurements of such GPUs (`Scaling.given`). Those ran on other instances than the one in question, so

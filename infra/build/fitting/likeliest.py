@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.models.bayes import Floats, Prior, Rows
+from advisor.models.bayes import Floats, Gaussian, Prior, Rows
 
 # The longest step of a parameter in a search.
 _LONGEST = 1.0
@@ -101,3 +101,10 @@ def held_out(groups: Sequence[str] | NDArray[Any], told_without: Callable[[Rows]
             result = np.empty((len(labels), *values.shape[1:]))
         result[out] = values
     return np.zeros(0) if result is None else result
+
+
+def kept(whole: Gaussian, chosen: Callable[[str], bool]) -> Gaussian:
+    """The Gaussian of the named parameters, with the others integrated out."""
+    rows = [row for row, name in enumerate(whole.names) if chosen(name)]
+    names = tuple(whole.names[row] for row in rows)
+    return Gaussian(names, whole.mean[rows], whole.covariance[np.ix_(rows, rows)])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.infra.build.fitting.likeliest import Search, most_likely
+from advisor.infra.build.fitting.likeliest import Search, kept, most_likely
 from advisor.models.bayes import Floats, Gaussian, Parameters, student_weights
 from advisor.models.performance.posterior import EFFECTS, Cell, Posterior, effect_groups, steps_of
 
@@ -130,7 +130,7 @@ def posterior_of(fit: Fit, effects: dict[str, Gaussian], *, with_sources: bool =
     """The part of a fit that predictions need; parameters of sources only if `with_sources`."""
     known = Gaussian(fit.names, fit.mean, fit.covariance)
     if not with_sources:
-        known = known.kept(lambda name: not name.startswith(OF_SOURCES))
+        known = kept(known, lambda name: not name.startswith(OF_SOURCES))
     return Posterior(known.names, known.mean, known.covariance, effects)
 
 

@@ -20,18 +20,20 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.errors import UsageError
-from advisor.infra.build.fitting.likeliest import Search, most_likely
+from advisor.infra.build.fitting.likeliest import Search, kept, most_likely
 from advisor.models.bayes import Floats, Gaussian, Parameters, Prior, Rows, student_weights, variances
 from advisor.models.language.configs import LanguageModels
 from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.language_model import LanguageModel
-from advisor.models.language.serving.effects import OF_ROWS, Setting, line_of, minor_version
+from advisor.models.language.serving.effects import Setting, line_of, minor_version
 from advisor.models.language.serving.predictor import RUN_SIGMA, ServingPredictor, regime_of
 from advisor.models.language.serving.rates import sequences_held
 from advisor.models.language.serving.values import QUANTITIES, MeasuredValue, measured
 from advisor.models.performance.step_times import chip
 
 _SHORTEST_OUTPUT = 8
+# Effects of who measured, and of what stands for one line of rows: no question names them.
+OF_ROWS = ("source", "client", "cell")
 # Requests per second above which runs of a few hundred requests consist mainly of their start and end.
 _MOST_OFFERED = 8.0
 
@@ -233,7 +235,7 @@ def predictor_of(fit: Fit, values: Sequence[MeasuredValue]) -> ServingPredictor:
     """The part of a fit that questions need: without effects of a source or of a single line of rows."""
     index = {name: row for row, name in enumerate(fit.names)}
     whole = Gaussian(fit.names, fit.mean, fit.covariance)
-    known = whole.kept(lambda name: _is_kept(fit, index[name], name))
+    known = kept(whole, lambda name: _is_kept(fit, index[name], name))
     deployments = [value.setting.deployment for value in values]
     return ServingPredictor(
         names=known.names,

@@ -11,10 +11,19 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.domain.words import LlmMethod
-from advisor.infra.build.fitting.likeliest import held_out
-from advisor.models.bayes import Floats, Rows
+from advisor.infra.build.fitting.likeliest import held_out, kept
+from advisor.models.bayes import Floats, Gaussian, Prior, Rows, believed, joined, student_weights
 from advisor.models.language.deployments import GpuFacts
-from advisor.models.language.finetuning.belief import NOISE, OF_SOURCES, Belief, Columns, prior_of, size_of
+from advisor.models.language.finetuning.belief import (
+    EFFECTS,
+    NAMES,
+    NOISE,
+    PRIORS,
+    Belief,
+    Columns,
+    groups_of,
+    size_of,
+)
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
 from advisor.models.language.language_model import LanguageModel
 
@@ -23,6 +32,8 @@ _OF_EACH = 20
 _ROUNDS, _CLOSE = 20, 1e-2
 # Runs of one script hardly differ in the model's inputs: ten say little more than one.
 _SCRIPT_NOISE = 0.25
+# Of who measured with what, which no question names.
+OF_SOURCES = ("source", "place", "loop")
 
 
 class Measured(NamedTuple):
@@ -41,14 +52,25 @@ def fitted(rows: Sequence[Measured]) -> Belief:
     """The posterior after rows, without the parameters of their sources."""
     runs = [row.run for row in rows]
     prior = prior_of(runs)
-    after = prior.updated_robustly(
-        Columns(runs, prior.names).linearised,
-        np.array([row.log_seconds for row in rows]),
-        np.array([_SCRIPT_NOISE if run.script else NOISE for run in runs]),
-        rounds=_ROUNDS,
-        close=_CLOSE,
-    ).kept(lambda name: name.partition("/")[0] not in OF_SOURCES)
+    linearised = Columns(runs, prior.names).linearised
+    measured = np.array([row.log_seconds for row in rows])
+    sigma = np.array([_SCRIPT_NOISE if run.script else NOISE for run in runs])
+    after, weights = prior, np.ones(len(rows))
+    for _ in range(_ROUNDS):
+        before = after.mean
+        after = prior.updated(linearised, measured, sigma / np.sqrt(weights), start=before)
+        weights = student_weights((measured - linearised(after.mean)[0]) / sigma)
+        if float(np.abs(after.mean - before).max()) < _CLOSE:
+            break
+    after = kept(after, lambda name: name.partition("/")[0] not in OF_SOURCES)
     return Belief(after.names, after.mean, after.covariance)
+
+
+def prior_of(runs: Sequence[Run]) -> Gaussian:
+    """The prior of all parameters that the runs have, and of their effects."""
+    effects = tuple(dict.fromkeys(name for run in runs for name in groups_of(run)))
+    of_effects = [Prior(0.0, EFFECTS[name.partition("/")[0]]) for name in effects]
+    return joined([believed(NAMES, tuple(PRIORS.values())), believed(effects, of_effects)])
 
 
 class LeftOut(Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.models.bayes import Floats, Gaussian, Prior, believed, joined, variances
+from advisor.models.bayes import Floats, Gaussian, Prior, variances
 from advisor.models.language.finetuning.tuning import Run, Work, work_of
 from advisor.models.language.language_model import LanguageModel
 
@@ -140,8 +140,6 @@ EFFECTS: Mapping[str, float] = {
     "place": 0.03,
     "cell": 0.06,
 }
-# Of who measured with what, which no question names.
-OF_SOURCES = ("source", "place", "loop")
 # Who asks runs software of their own, which only their own rows tell.
 _OF_ANY_SOURCE = 0.1**2
 # What two runs of one configuration differ by, and what the form itself misses.
@@ -230,10 +228,3 @@ class Columns:
         whole = self._member.copy()
         whole[:, : len(NAMES)] += slopes
         return mean + self._member @ theta, whole
-
-
-def prior_of(runs: Sequence[Run]) -> Gaussian:
-    """The prior of all parameters that the runs have, and of their effects."""
-    effects = tuple(dict.fromkeys(name for run in runs for name in groups_of(run)))
-    of_effects = [Prior(0.0, EFFECTS[name.partition("/")[0]]) for name in effects]
-    return joined([believed(NAMES, tuple(PRIORS.values())), believed(effects, of_effects)])

@@ -151,11 +151,9 @@ _USUAL_BANDWIDTH_GB_S = 3352.0
 _YEAR, _USUAL_YEAR = Prior(-0.15, 0.15), 2025.0
 # The best kept public benchmark of engines: predictions mean what it would measure.
 REFERENCE_SOURCE = "inferencex"
-# Effects of who measured, and of what stands for one line of rows: no question names them. `user`, of
-# all settings of whoever asks, and `own`, of one, stand in their place in questions and in a user's
-# trials, and move with those alone; so does `host`, as all-reduces over PCIe take up to three times as
-# long on one host as on another.
-OF_ROWS = ("source", "client", "cell")
+# Effects of who measured and of one line of rows stand in no question. `user`, of all settings of whoever
+# asks, and `own`, of one, stand in their place in questions and in a user's trials, and move with those
+# alone; so does `host`, as all-reduces over PCIe take up to three times as long on one host as on another.
 
 
 class Design(NamedTuple):
