@@ -71,15 +71,9 @@ STEPS = (
 
 def generation_recommendation(**changes):
     chosen = generation_candidate()
+    load = {"input_tokens": 1154.7, "output_tokens": 211.13, "users": 40, "context_tokens": 4743}
     values = {
-        "request": serving_question(
-            model=MODEL,
-            input_tokens=1154.7,
-            output_tokens=211.13,
-            users=40,
-            max_tpot_ms=50.0,
-            context_tokens=4743,
-        ),
+        "request": serving_question(model=MODEL, max_tpot_ms=50.0, **load),
         "ranked": (chosen, generation_candidate("p4d.24xlarge", 21.96, placement=EIGHT)),
         "nearest": None,
         "rejected": (

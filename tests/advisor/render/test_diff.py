@@ -120,13 +120,12 @@ def test_reports_on_language_models_are_compared_in_their_own_units():
         section["recommendation"]["performance_model"]["id"] = "0123"
     report = compared(before, after)
     text, totals = difference_text(report), report["totals"]
-    month, run = totals["month_usd"], totals["run_usd"]
-    assert month["old"] == pytest.approx(before["totals"]["month_usd"])
-    assert run["old"] == pytest.approx(before["totals"]["run_usd"])
-    assert month == totals["usd_per_month"]
+    for name in ("month_usd", "run_usd"):
+        assert totals[name]["old"] == pytest.approx(before["totals"][name])
+    assert totals["month_usd"] == totals["usd_per_month"]
     assert "Chat: the pick changed from g6e.12xlarge + gp3:40GiB" in text
-    assert re.search(r"p4d.24xlarge .* is predicted .* output tokens/s, was", text)
-    assert re.search(r"p4d.24xlarge .* is predicted .*\) tokens/s, was", text)
+    for unit in (" output tokens", r"\) tokens"):
+        assert re.search(rf"p4d.24xlarge .* is predicted .*{unit}/s, was", text)
     assert "the predictors of language models changed: 5e4f3a2b1c0d9e8f -> 0123" in text
     assert "performance model" not in text
 
@@ -219,11 +218,9 @@ def test_swapping_the_sides_mirrors_the_difference(data):
     there, back = compared(old, new), compared(new, old)
     assert there["changed"] == back["changed"]
     names = {"added": "removed", "removed": "added"}
-    mirrored = {
-        section["name"]: names.get(section["status"], section["status"]) for section in back["workloads"]
-    }
-    assert {section["name"]: section["status"] for section in there["workloads"]} == mirrored
-    for mirrored_row in there["workloads"]:
-        other = next(two for two in back["workloads"] if two["name"] == mirrored_row["name"])
-        assert len(mirrored_row.get("prices", ())) == len(other.get("prices", ()))
+    told, mirrored = (
+        {row["name"]: (row["status"], len(row.get("prices", ()))) for row in each["workloads"]}
+        for each in (there, back)
+    )
+    assert told == {name: (names.get(status, status), count) for name, (status, count) in mirrored.items()}
     difference_text(there)

@@ -34,12 +34,9 @@ ANSWER = generation_recommendation()
 DOCUMENT = plain(generation_document(ANSWER, SOURCES))
 TUNING = plain(finetuning_document(finetuning_recommendation(), SOURCES))
 NOTHING = plain(generation_document(nothing_found(), SOURCES))
-TEXTS = {
-    "generation.csv": recommendation_csv(DOCUMENT),
-    "generation.md": recommendation_markdown(DOCUMENT),
-    "finetuning.md": recommendation_markdown(TUNING),
-    "nothing.md": recommendation_markdown(NOTHING),
-}
+SHOWN = {"generation": DOCUMENT, "finetuning": TUNING, "nothing": NOTHING}
+TEXTS = {f"{name}.md": recommendation_markdown(document) for name, document in SHOWN.items()}
+TEXTS["generation.csv"] = recommendation_csv(DOCUMENT)
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -47,7 +44,7 @@ def test_a_format_changes_only_when_we_mean_it(name):
     assert_golden_text(GOLDEN / name, TEXTS[name])
 
 
-@pytest.mark.parametrize("document", [DOCUMENT, TUNING, NOTHING])
+@pytest.mark.parametrize("document", SHOWN.values())
 def test_a_document_is_as_its_schema_says(document):
     assert first_fault(document, document["schema"]) is None
     assert yaml.safe_load(document_yaml(document)) == document
@@ -89,9 +86,20 @@ def test_every_placement_uses_each_gpu_once(width, replicas, precision, kv):
     devices = [service["deploy"]["resources"]["reservations"]["devices"][0] for service in services.values()]
     used = [gpu for device in devices for gpu in device["device_ids"]]
     assert sorted(map(int, used)) == list(range(width * replicas))
-    words = serve_words(candidate, ANSWER.request)
-    assert ("--kv-cache-dtype" in words) == (kv is KvPrecision.FP8)
-    assert words[words.index("--max-model-len") + 1] == "4743"
+    assert ("--kv-cache-dtype" in serve_words(candidate, ANSWER.request)) == (kv is KvPrecision.FP8)
+    assert longest(candidate, ANSWER.request) == "4743"
+
+
+def longest(candidate, request):
+    words = serve_words(candidate, request)
+    return words[words.index("--max-model-len") + 1]
+
+
+def test_where_only_means_are_known_longer_requests_are_taken():
+    candidate, means = generation_candidate(), replace(ANSWER.request, context_tokens=None)
+    tight = replace(candidate, memory=replace(candidate.memory, longest_context=2000))
+    assert longest(candidate, means) == str(4 * means.longest_tokens)
+    assert longest(tight, means) == "2000"
 
 
 def test_what_no_export_starts_is_refused():
@@ -99,19 +107,6 @@ def test_what_no_export_starts_is_refused():
         export_serving(generation_candidate(), ANSWER.request, "ray")
     with pytest.raises(UsageError, match="--export starts vLLM"):
         export_serving(generation_candidate(engine=LlmEngine.SGLANG), ANSWER.request, "compose")
-
-
-def test_where_only_means_are_known_longer_requests_are_taken():
-    candidate = generation_candidate()
-    means = replace(ANSWER.request, context_tokens=None)
-    tight = replace(candidate, memory=replace(candidate.memory, longest_context=2000))
-    for chosen, request, longest in (
-        (candidate, means, 4 * means.longest_tokens),
-        (tight, means, 2000),
-        (candidate, ANSWER.request, 4743),
-    ):
-        words = serve_words(chosen, request)
-        assert words[words.index("--max-model-len") + 1] == str(longest)
 
 
 def test_no_start_file_serves_other_weights_and_a_model_of_a_folder_starts_where_it_is():

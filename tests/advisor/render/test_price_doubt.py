@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import OBSERVED, Market, PriceCall, Task
+from advisor.domain.language import FineTuningRecommendation
 from advisor.render.blocks import English
 from advisor.render.document import plain, recommendation_document
 from advisor.render.facts import covers_clouds
@@ -19,13 +20,12 @@ from advisor.render.sentences import (
 )
 from advisor.render.views.whole import recommendation_markdown
 from advisor.units import format_usd, short_usd
-from tests.advisor.render import language_answers
-from tests.advisor.render.language_answers import SOURCES, generation_recommendation
+from tests.advisor.render.language_answers import (
+    SOURCES,
+    finetuning_recommendation,
+    generation_recommendation,
+)
 from tests.builders import PRICED, close_call, network_question, recommendation
-
-
-def answer(chosen, **call):
-    return recommendation(ranked=(chosen,), price_call=PriceCall(**call), today=PRICED)
 
 
 def at_market_price(candidate):
@@ -44,38 +44,26 @@ def no_target(answer):
 
 
 RANKED_BY = pytest.mark.parametrize(
-    ("whole", "cost_of", "per"),
+    "whole",
     [
-        (
-            recommendation(request=network_question(network="googlenet", task=Task.INFERENCE)),
-            lambda answer: answer.usd_per_million_samples,
-            "per million samples",
-        ),
-        (
-            no_target(language_answers.generation_recommendation()),
-            lambda answer: answer.usd_per_million_output_tokens.median,
-            "per million output tokens",
-        ),
-        (
-            language_answers.finetuning_recommendation(),
-            lambda answer: answer.usd_per_run.median,
-            "for the run",
-        ),
+        recommendation(request=network_question(network="googlenet", task=Task.INFERENCE)),
+        no_target(generation_recommendation()),
+        finetuning_recommendation(),
     ],
 )
 
 
 @RANKED_BY
-def test_a_doubted_price_is_told_by_the_hour_or_of_the_run(whole, cost_of, per):
+def test_a_doubted_price_is_told_by_the_hour_or_of_the_run(whole):
     listed = whole.ranked[0]
     market = at_market_price(listed)
     spec, whole = market.spec, replace(whole, today=PRICED)
     low, high = format_usd(spec.low_usd_per_hour), f"{format_usd(spec.high_usd_per_hour)}/h"
     firmer = f"{format_usd(listed.spec.total_usd_per_hour)}/h"
-    if per == "for the run":
-        shares = (spec.low_usd_per_hour, spec.high_usd_per_hour)
-        low, high = (short_usd(cost_of(market) * each / spec.total_usd_per_hour) for each in shares)
-        high, firmer = f"{high} {per}", f"{short_usd(cost_of(listed))} {per}"
+    if isinstance(whole, FineTuningRecommendation):
+        run = market.usd_per_run.median / spec.total_usd_per_hour
+        low, high = (short_usd(run * each) for each in (spec.low_usd_per_hour, spec.high_usd_per_hour))
+        high, firmer = f"{high} for the run", f"{short_usd(listed.usd_per_run.median)} for the run"
     call = PriceCall(listed=listed, cheaper=market)
     (doubt,) = sentences(replace(whole, ranked=(listed,), price_call=call))
     assert f"{low} to {high}: too unsure to choose (seen " in doubt
@@ -87,17 +75,12 @@ def test_a_doubted_price_is_told_by_the_hour_or_of_the_run(whole, cost_of, per):
 
 @RANKED_BY
 @pytest.mark.parametrize("cloud", ["aws", "any"])
-def test_a_saved_answer_tells_its_prices_in_every_language(whole, cost_of, per, cloud):
+def test_a_saved_answer_tells_its_prices_in_every_language(whole, cloud):
     chosen = at_market_price(whole.ranked[0])
     spot = replace(chosen.spec.offer, market=Market.SPOT)
     cheaper = replace(chosen, spec=replace(chosen.spec, offer=spot))
-    whole = replace(
-        whole,
-        today=PRICED,
-        ranked=(chosen,),
-        request=replace(whole.request, cloud=cloud),
-        price_call=PriceCall(listed=whole.ranked[0], cheaper=cheaper),
-    )
+    call = PriceCall(listed=whole.ranked[0], cheaper=cheaper)
+    whole = replace(in_cloud(whole, cloud), today=PRICED, ranked=(chosen,), price_call=call)
     saved = plain({"request": {"cloud": cloud}, "price_call": price_doubt_block(whole)})
     english, chinese = (
         [leaf.text for leaf in list(price_call_leaves(saved, report_texts(language)))[:2]]
@@ -105,8 +88,7 @@ def test_a_saved_answer_tells_its_prices_in_every_language(whole, cost_of, per, 
     )
     assert english == sentences(whole)
     assert not any(isinstance(text, English) for text in chinese)
-    assert "观测价格" in chinese[0]
-    assert "竞价" in chinese[1]
+    assert ("观测价格" in chinese[0], "竞价" in chinese[1]) == (True, True)
     assert not any(word in " ".join(chinese) for word in ("spot", " per ", "price"))
 
 

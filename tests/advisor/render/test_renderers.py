@@ -152,18 +152,9 @@ def test_the_command_of_a_close_call_can_be_pasted():
 
 
 def test_a_trial_is_asked_with_all_that_the_question_says():
-    request = network_question(
-        network="googlenet",
-        task=Task.TRAINING,
-        target_throughput=500.0,
-        confidence=0.95,
-        precision=Precision.AMP,
-        dataset=replace(IMAGENET, name="cifar10"),
-        stack=Stack.COMPILE,
-        memory_format=MemoryFormat.CHANNELS_LAST,
-        tf32=Tf32.ON,
-        input="3x384x384",
-    )
+    how = {"stack": Stack.COMPILE, "memory_format": MemoryFormat.CHANNELS_LAST, "tf32": Tf32.ON}
+    what = {"dataset": replace(IMAGENET, name="cifar10"), "input": "3x384x384", "confidence": 0.95}
+    request = replace(RUN["request"], max_hours=None, precision=Precision.AMP, **how, **what)
     runs = replace(candidate(), workload=plain_workload(request))
     command = verify_command(request, runs)
     assert "--precision amp --input 3x384x384 --stack compile --memory-format channels_last" in command
@@ -172,26 +163,25 @@ def test_a_trial_is_asked_with_all_that_the_question_says():
     assert "--data '/mnt/my pictures'" in verify_command(own, runs)
 
 
-TESTED = partial(prediction, withheld=Withheld("a GPU", 9.0, 90.0, 40))
+held = partial(Withheld, "a GPU", 9.0, rows=40)
 
 
 @pytest.mark.parametrize(
-    ("doubtful", "expected"),
+    ("lower", "upper", "facts", "expected"),
     [
-        (TESTED(lower=97, median=100, upper=110), 0),
-        (TESTED(lower=90, median=100, upper=110), 1),
-        (TESTED(lower=97, median=100, upper=110, extrapolation=("far",)), 2),
-        (TESTED(lower=97, median=100, upper=110, extrapolation=("far", "off", "out")), 3),
-        (TESTED(lower=60, median=100, upper=150), 2),
-        (TESTED(lower=40, median=100, upper=200), 3),
-        (TESTED(lower=39, median=100, upper=200, extrapolation=("far",)), 4),
-        (TESTED(lower=97, median=100, upper=110, calibrated=False), 4),
-        (prediction(lower=97, median=100, upper=110), 3),
-        *(
-            (prediction(lower=97, median=100, upper=110, withheld=Withheld("a GPU", 9.0, held, 40)), level)
-            for held, level in ((90.0, 0), (84.0, 2), (74.0, 3), (50.0, 4))
-        ),
+        (97, 110, {}, 0),
+        (90, 110, {}, 1),
+        (97, 110, {"extrapolation": ("far",)}, 2),
+        (97, 110, {"extrapolation": ("far", "off", "out")}, 3),
+        (60, 150, {}, 2),
+        (40, 200, {}, 3),
+        (39, 200, {"extrapolation": ("far",)}, 4),
+        (97, 110, {"calibrated": False}, 4),
+        (97, 110, {"withheld": None}, 3),
+        *((97, 110, {"withheld": held(share)}, level) for share, level in ((84, 2), (74, 3), (50, 4))),
     ],
 )
-def test_risk_grows_with_the_interval_with_guessing_and_with_bounds_that_failed(doubtful, expected):
-    assert risk(doubtful) == expected
+def test_risk_grows_with_the_interval_with_guessing_and_with_bounds_that_failed(
+    lower, upper, facts, expected
+):
+    assert risk(prediction(lower, 100, upper, **{"withheld": held(90), **facts})) == expected

@@ -28,10 +28,10 @@ ODD = st.sampled_from([None, True, 0, -1, 1.5, "", "x", [], {}, [1], {"a": 1}])
 def places(value, path=()):
     """Every place in a document."""
     yield path
-    if isinstance(value, (dict, list)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, item in items:
-            yield from places(item, (*path, name))
+    for name, item in value.items() if isinstance(value, dict) else ():
+        yield from places(item, (*path, name))
+    for index, item in enumerate(value if isinstance(value, list) else ()):
+        yield from places(item, (*path, index))
 
 
 PLACES = [path for path in places(SMALL) if path]

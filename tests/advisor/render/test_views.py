@@ -33,16 +33,9 @@ def verification(**changes):
     return Verification(**{**values, **changes})
 
 
-NOT_KNOWN = {
-    "instance": None,
-    "prediction": None,
-    "lower": None,
-    "rate": None,
-    "upper": None,
-    "measurement": measurement(status=Status.OUT_OF_MEMORY, step_seconds=()),
-    "verdict": Verdict.UNDECIDED,
-    "settles": False,
-}
+NOT_KNOWN = dict.fromkeys(("instance", "prediction", "lower", "rate", "upper"))
+NOT_KNOWN |= {"verdict": Verdict.UNDECIDED, "settles": False}
+NOT_KNOWN["measurement"] = measurement(status=Status.OUT_OF_MEMORY, step_seconds=())
 
 
 def test_formats_change_only_when_we_mean_it_and_what_does_not_settle_says_so():

@@ -1,7 +1,11 @@
 """A report's document to render, a golden file gathered for real, and names that do something."""
 
+import copy
 import json
+from itertools import cycle
 from pathlib import Path
+
+from jsonschema import Draft202012Validator, FormatChecker
 
 from advisor.answers.reporting.sections import bare_section
 from advisor.render.document import plain
@@ -41,11 +45,8 @@ def mixed_report():
 
 def leaves(value):
     """Every value of a document, whatever it is called; nothing at all is none."""
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from leaves(item)
-    elif isinstance(value, list):
-        for item in value:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
             yield from leaves(item)
     elif value is not None:
         yield value
@@ -53,9 +54,7 @@ def leaves(value):
 
 def validator():
     """Of `advisor.report/1`, with the recommendation inside."""
-    import jsonschema
-
-    return jsonschema.Draft202012Validator(schema_of("report"), format_checker=jsonschema.FormatChecker())
+    return Draft202012Validator(schema_of("report"), format_checker=FormatChecker())
 
 
 HOSTILE = (
@@ -77,15 +76,11 @@ HOSTILE = (
 
 def renamed(document, names=HOSTILE):
     """The document with these names, in turn, for its title, workloads and networks."""
-    sections = []
-    for index, section in enumerate(document["workloads"]):
-        name = {"model": names[index % len(names)]}
-        recommendation = {**section["recommendation"], "request": section["recommendation"]["request"] | name}
-        answer = section["answer"] | name
-        sections.append(
-            {**section, "name": name["model"], "answer": answer, "recommendation": recommendation}
-        )
-    return {**document, "title": names[0], "workloads": sections}
+    changed = copy.deepcopy(document) | {"title": names[0]}
+    for section, name in zip(changed["workloads"], cycle(names), strict=False):
+        section["name"] = section["answer"]["model"] = name
+        section["recommendation"]["request"]["model"] = name
+    return changed
 
 
 def with_name(document, name):

@@ -56,6 +56,13 @@ def test_fonts_are_inside(made):
             assert any(f"/FontFile{kind}" in files for kind in ("", "2", "3"))
 
 
+def _python(code, **environment):
+    """A process of Python that ran the code."""
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env={**os.environ, **environment}
+    )
+
+
 @pytest.mark.usefixtures("pango")
 @pytest.mark.slow
 def test_another_process_makes_the_same_bytes(made):
@@ -63,13 +70,7 @@ def test_another_process_makes_the_same_bytes(made):
         "import sys; from tests.advisor.render.sizing import test_pdf as t;"
         "sys.stdout.buffer.write(t.report_pdf(t._short(t.golden_report()), 'zh-CN'))"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        check=True,
-        env={**os.environ, "PYTHONHASHSEED": "7"},
-    )
-    assert process.stdout == made
+    assert _python(code, PYTHONHASHSEED="7").stdout == made
 
 
 def _in_a_world_without(fonts, tmp_path, text):
@@ -80,13 +81,7 @@ def _in_a_world_without(fonts, tmp_path, text):
         f"<dir>{fonts}</dir><cachedir>{tmp_path}/cache</cachedir></fontconfig>"
     )
     code = f"from advisor.render.html import require_fonts; require_fonts({text!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "FONTCONFIG_FILE": str(config)},
-    )
-    return done.stderr
+    return _python(code, FONTCONFIG_FILE=str(config)).stderr.decode()
 
 
 @pytest.mark.usefixtures("pango")
