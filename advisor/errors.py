@@ -188,6 +188,12 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
         ("inference", "training"),
     ),
     ("export", "k8s"): ("kubernetes",),
+    **dict.fromkeys((("cloud", name) for name in ("amazon", "ec2")), ("aws",)),
+    **dict.fromkeys((("cloud", name) for name in ("google", "gce", "google cloud")), ("gcp",)),
+    ("cloud", "microsoft"): ("azure",),
+    ("cloud", "oracle"): ("oci",),
+    ("cloud", "aliyun"): ("alibaba",),
+    ("cloud", "datacrunch"): ("verda",),
     **dict.fromkeys((("precision", name) for name in ("q4_k_m", "gptq", "4bit")), ("int4-awq",)),
 }
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import DataError, UsageError
-from advisor.messages import FieldName
+from advisor.messages import FieldName, Message
 
 APPLICATION = "instance-sizing-advisor"
 
@@ -166,11 +166,9 @@ def write_whole(path: Path, text: str | bytes) -> None:
             return
         _replace(target, content)
     except OSError as error:
+        hint = Message("nothing was changed, name another place with --out")
         raise DataError(
-            "cannot write '{path}': {reason}",
-            hint="nothing was changed, name another place with --out",
-            path=path,
-            reason=error.strerror,
+            "cannot write '{path}': {reason}", hint=hint, path=path, reason=error.strerror
         ) from error
 
 

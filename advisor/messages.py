@@ -63,7 +63,8 @@ class Message:
         return f"Message({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Message) and _parts(self) == _parts(other)
+        mine = self.text, self.code, self.parameters
+        return isinstance(other, Message) and mine == (other.text, other.code, other.parameters)
 
     def __hash__(self) -> int:
         return hash((self.text, self.code))
@@ -88,10 +89,6 @@ COMMA = Message(", ")
 def render(said: Message | str, translate: Translate, spell: Spell = option_name) -> str:
     """A message, or a plain text, in the language of `translate`; `spell` gives the names of fields."""
     return said.render(translate, spell) if isinstance(said, Message) else translate(said)
-
-
-def _parts(message: Message) -> tuple[str, str, Mapping[str, object]]:
-    return message.text, message.code, message.parameters
 
 
 @lru_cache(maxsize=4096)

@@ -84,16 +84,13 @@ def other_names(request: NetworkQuestion) -> list[Message]:
     taken = [Message("{name}: taken as {network}", name=model, network=name)] if model else []
     if not namesake:
         return taken
-    return [*taken, _not_it(name, namesake)]
-
-
-def _not_it(name: str, other: str) -> Message:
-    return Message(
+    not_it = Message(
         "{name} is not {other}: for that network write {model} {other}",
         name=name,
-        other=other,
+        other=namesake,
         model=FieldName("model"),
     )
+    return [*taken, not_it]
 
 
 def sample_size(request: NetworkQuestion) -> Message | None:

@@ -68,13 +68,9 @@ def read_number(text: str, *, counted: bool = False, field: str | None = None) -
         digits, power = scaled[1], _POWERS[scaled[2].lower()]
     elif _POINTED.fullmatch(digits) and (counted or digits.endswith(".000")):
         few, many = digits.rstrip("0").rstrip("."), digits.replace(".", "")
+        hint = Message("write {few} or {many}", few=few, many=many)
         raise UsageError(
-            "'{text}' may mean {few} or {many}",
-            text=text,
-            few=few,
-            many=many,
-            field=field,
-            hint=Message("write {few} or {many}", few=few, many=many),
+            "'{text}' may mean {few} or {many}", text=text, few=few, many=many, field=field, hint=hint
         )
     if _GROUPED.fullmatch(digits):
         digits = digits.replace(",", "")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from os.path import commonprefix
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.match import is_gpu
@@ -67,12 +68,8 @@ def _nearest_price(known: Catalog, cloud: str, name: str, region: str) -> Price 
         for other in known.regions(cloud)
         if (price := _listed(known, cloud, name, other, Market.ON_DEMAND))
     }
-    nearest = max(priced, key=lambda other: _common_prefix_length(other, region), default=None)
+    nearest = max(priced, key=lambda other: len(commonprefix([other, region])), default=None)  # noqa: RUF071
     return priced[nearest] if nearest else None
-
-
-def _common_prefix_length(first: str, other: str) -> int:
-    return next((index for index, (x, y) in enumerate(zip(first, other, strict=False)) if x != y), len(first))
 
 
 def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> str:

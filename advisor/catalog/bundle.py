@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.errors import DataError, system_errors
@@ -53,9 +54,7 @@ class StoredPrices(Struct, frozen=True):
         for name, region in gone:
             if name in rows and region in columns:
                 position[rows[name], columns[region]] = 0
-        return StoredPrices(
-            self.market, self.types, self.regions, self.bases, self.distinct, position, self.basis
-        )
+        return replace(self, position=position)
 
     def packed(self) -> bytes:
         """The stored bytes, always the same for the same prices; `unpacked` reads them."""
@@ -99,40 +98,21 @@ def stored_by_market(prices: Iterable[tuple[str, str, str, float, str]]) -> list
     return [stored_prices(market, of_types) for market, of_types in cells.items()]
 
 
-def unpacked(content: bytes, path: str) -> StoredPrices:
-    """The prices whose bytes `packed` wrote; `DataError` that names `path` for any other bytes."""
-    try:
-        plain = zlib.decompress(content)
-        start = plain.index(b"\n") + 1
-        head: Any = json.loads(plain[:start])
-        shape = len(head["types"]), len(head["regions"])
-        counts = {"distinct": head["distinct"], "position": math.prod(shape)}
-        counts["basis"] = counts["position"]
-        arrays = {}
-        for name, count in counts.items():
-            kind = np.dtype(head["dtypes"][name])
-            arrays[name] = np.frombuffer(plain, kind, count, start)
-            start += count * kind.itemsize
-        if start != len(plain):
-            raise ValueError("there is more than the head tells")
-        stored = StoredPrices(
-            head["market"],
-            head["types"],
-            head["regions"],
-            head["bases"],
-            arrays["distinct"],
-            arrays["position"].reshape(shape),
-            arrays["basis"].reshape(shape),
-        )
-        if stored.position.size and (
-            int(stored.position.max()) >= len(stored.distinct) or int(stored.basis.max()) >= len(stored.bases)
-        ):
-            raise ValueError("a cell points at no price")
-        if not (stored.distinct[1:] >= 0).all() or not np.isfinite(stored.distinct[1:]).all():
-            raise ValueError("what it holds is no price")
-    except (ValueError, KeyError, TypeError, zlib.error) as error:
-        raise DataError(f"the catalogue's {path} is no table of prices: {error}") from error
-    return stored
+def unpacked(content: bytes) -> StoredPrices:
+    """The prices whose bytes `packed` wrote."""
+    plain = zlib.decompress(content)
+    start = plain.index(b"\n") + 1
+    head: Any = json.loads(plain[:start])
+    shape = len(head["types"]), len(head["regions"])
+    counts = {"distinct": head["distinct"], **dict.fromkeys(("position", "basis"), math.prod(shape))}
+    arrays = {}
+    for name, count in counts.items():
+        kind = np.dtype(head["dtypes"][name])
+        arrays[name] = np.frombuffer(plain, kind, count, start)
+        start += count * kind.itemsize
+    market, types, regions, bases = (head[name] for name in ("market", "types", "regions", "bases"))
+    position, basis = (arrays[name].reshape(shape) for name in ("position", "basis"))
+    return StoredPrices(market, types, regions, bases, arrays["distinct"], position, basis)
 
 
 def _smallest_dtype(count: int) -> np.dtype[Any]:
@@ -218,7 +198,7 @@ class BundleFiles:
 
     def prices(self, path: str) -> Sequence[StoredPrices]:
         """The prices at `path`, relative to the data folder: one market's."""
-        return [unpacked(self._checked(path), path)]
+        return [unpacked(self._checked(path))]
 
     def verify(self) -> None:
         """Read and check every file now."""
@@ -262,24 +242,7 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
         raise DataError(f"the catalogue's {path} has format {schema}, not {SCHEMA}; {_WAY_OUT}")
     if not is_sealed(content, manifest):
         raise DataError(f"the catalogue's {path} was changed or cut short; {_WAY_OUT}")
-    if not _is_complete(manifest):
-        raise DataError(f"the catalogue's {path} is incomplete; {_WAY_OUT}")
     return dict(manifest)
-
-
-def _is_complete(manifest: Mapping[str, Any]) -> bool:
-    try:
-        return (
-            all(entry["sha256"] for entry in manifest["files"].values())
-            and all(part["as_of"] for part in manifest["parts"].values())
-            and all(
-                cloud["prices"] and cloud["as_of"] and "lacking" in cloud
-                for cloud in manifest["clouds"].values()
-            )
-            and bool(manifest["snapshot"] and manifest["clouds"])
-        )
-    except (KeyError, TypeError, AttributeError):
-        return False
 
 
 def _read(path: Path) -> bytes:

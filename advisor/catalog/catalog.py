@@ -24,7 +24,6 @@ from advisor.catalog.clouds import (
     require_instance,
     require_rate,
     require_region,
-    unknown_cloud,
 )
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import GpuSheet, read_sheets
@@ -95,7 +94,7 @@ class Catalog:
 
         uses = [use for bundle in self.bundles for use in source_uses(bundle, not_replaced)]
         uses += [use for cloud, overlay in self.overlays.items() for use in overlay.source_uses(cloud)]
-        return sorted(uses, key=lambda use: (-use.prices, use.part, use.id))
+        return sorted(uses, key=lambda use: (-use.prices, use.part, use.source))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -194,15 +193,13 @@ class Catalog:
 
     def type_names(self, cloud: str) -> tuple[str, ...]:
         """Every type of a cloud, priced or not; of every cloud for "any"."""
-        homes = self._clouds.values() if cloud == "any" else [self._cloud(cloud)]
-        return tuple(sorted({name for home in homes for name in home.instances.names}))
+        return tuple(sorted({name for home in self._homes(cloud) for name in home.instances.names}))
 
     def name_of(self, text: str, cloud: str | None = None) -> str:
         """The catalogue's spelling of a type, whatever its case; `UsageError` for an unknown one."""
-        clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
-        for spelling in (text, text.lower()):
-            if any(spelling in home.instances for home in clouds):
-                return spelling
+        clouds = self._homes(cloud)
+        if any(text in home.instances for home in clouds):
+            return text
         names = {name.casefold(): name for home in clouds for name in home.instances.names}
         if text.casefold() not in names:
             require_instance(text, clouds)
@@ -220,11 +217,8 @@ class Catalog:
     def require_cloud(self, cloud: str) -> None:
         """`UsageError` for a cloud that the catalogue lacks; "any" stands for all of them."""
         if "," in cloud:
-            raise UsageError(
-                Message("{cloud} takes one cloud, or any", cloud=FieldName("cloud")),
-                hint="ask once for each of them",
-                field="cloud",
-            )
+            said = Message("{cloud} takes one cloud, or any", cloud=FieldName("cloud"))
+            raise UsageError(said, hint="ask once for each of them", field="cloud")
         if cloud != "any":
             self._cloud(cloud)
 
@@ -243,8 +237,7 @@ class Catalog:
 
     def instances(self, cloud: str = DEFAULT_CLOUD) -> list[InstanceType]:
         """Every type of a cloud (or "any") with facts, retired ones (`current` False) included."""
-        clouds = list(self._clouds.values()) if cloud == "any" else [self._cloud(cloud)]
-        built = [home.instances.find(name) for home in clouds for name in home.instances.names]
+        built = [home.instances.find(name) for home in self._homes(cloud) for name in home.instances.names]
         return [instance for instance in built if instance is not None]
 
     def restriction(
@@ -261,8 +254,8 @@ class Catalog:
 
     def is_offered(self, name: str, region: str, cloud: str | None = None) -> bool:
         """Whether a region offers a type."""
-        clouds = [self._cloud(cloud)] if cloud else self._clouds.values()
-        return any(name in home.instances and region in home.instances.regions_of(name) for home in clouds)
+        homes = (home.instances for home in self._homes(cloud))
+        return any(name in types and region in types.regions_of(name) for types in homes)
 
     def regions_of(self, name: str, cloud: str | None = None) -> tuple[str, ...]:
         """Regions that offer a type, in order; empty for a retired one."""
@@ -292,17 +285,15 @@ class Catalog:
 
     def unconverted(self, query: OfferQuery) -> dict[str, list[str]]:
         """Currency without a known rate -> the clouds with prices in it."""
-        names = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
         clouds: dict[str, list[str]] = {}
-        for cloud in map(self._cloud, names):
+        for cloud in self._homes(query.cloud):
             for currency in sorted(cloud.unconverted(query)):
                 clouds.setdefault(currency, []).append(cloud.name)
         return clouds
 
     def without_prices(self, query: OfferQuery) -> list[str]:
         """Clouds of the query without any known price on its market."""
-        names = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
-        return [name for name in names if not self._cloud(name).has_prices(query.market)]
+        return [cloud.name for cloud in self._homes(query.cloud) if not cloud.has_prices(query.market)]
 
     def unconverted_offers(self, query: OfferQuery) -> dict[str, list[Offer]]:
         """Currency without a known rate -> the matching offers, priced as if one unit were a dollar. Empty
@@ -402,7 +393,7 @@ class Catalog:
                 )
         for bundle in self.bundles:
             for name in bundle.manifest.get("disk_prices", ()):
-                clouds[name].add_disk_prices(bundle)
+                clouds[name].disk_imports.append(bundle)
         return clouds
 
     def _clouds_of(self, query: OfferQuery) -> list[Cloud]:
@@ -419,15 +410,14 @@ class Catalog:
 
     def _clouds_in_dollars(self, query: OfferQuery) -> list[Cloud]:
         """The named cloud, or all whose prices are known in dollars."""
-        if query.cloud in (None, "any"):
-            return [cloud for cloud in self._clouds.values() if cloud.has_rate]
-        cloud = self._cloud(str(query.cloud))
-        require_rate(cloud)
-        return [cloud]
+        clouds = self._homes(query.cloud)
+        if query.cloud not in (None, "any"):
+            require_rate(clouds[0])
+        return [cloud for cloud in clouds if cloud.has_rate]
 
     def _home_of(self, name: str, cloud: str | None) -> Cloud:
         """The named cloud, else the only one that has a type; `UsageError` for none or several."""
-        clouds = [self._cloud(cloud)] if cloud else list(self._clouds.values())
+        clouds = self._homes(cloud)
         require_instance(name, clouds)
         homes = [home for home in clouds if name in home.instances]
         if len(homes) > 1:
@@ -440,14 +430,16 @@ class Catalog:
             )
         return homes[0]
 
+    def _homes(self, cloud: str | None) -> list[Cloud]:
+        """The named cloud; all of them for None and "any"."""
+        return list(self._clouds.values()) if cloud in (None, "any") else [self._cloud(str(cloud))]
+
     def _cloud(self, name: str) -> Cloud:
         if name not in self._clouds:
             if name in _WITHOUT_FACTS:
+                hint = Message("`advisor catalog import` ranks those of a file that tells them")
                 raise UsageError(
-                    "vCPUs and RAM of {name}'s types are not known here",
-                    name=name,
-                    field="cloud",
-                    hint="`advisor catalog import` ranks those of a file that tells them",
+                    "vCPUs and RAM of {name}'s types are not known here", name=name, field="cloud", hint=hint
                 )
-            raise unknown_cloud(name, tuple(self._clouds))
+            raise unknown_name("cloud", name, self._clouds, field="cloud")
         return self._clouds[name]

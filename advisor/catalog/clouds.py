@@ -6,24 +6,24 @@ recommendation, so the search reads their table cells without records."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.assumed import Facts
 from advisor.catalog.bundle import Files
-from advisor.catalog.disk_orders import NO_DISK_PRICES, disk_prices_with
+from advisor.catalog.disk_orders import imported_prices
 from advisor.catalog.disk_rules import rules_path
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import require_whole
 from advisor.catalog.instances import InstanceTable, Origin, PartialType, restrictions_by_type
 from advisor.catalog.match import OfferQuery, is_gpu, matches_instance
-from advisor.catalog.overlay import NO_OVERLAY, Overlay
+from advisor.catalog.overlay import Overlay
 from advisor.catalog.prices import RATE_VARIABLE, Basis, Currency, PriceTable
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price
 from advisor.domain.money import NotOrderable
@@ -64,37 +64,27 @@ class PriceCell(NamedTuple):
 
 
 by_price = itemgetter(0, 1, 2, 3, 4)
-# USD per hour, region, and the table, row and column that hold the price.
-_Priced = tuple[float, str, PriceTable, int, int]
-_by_price_and_region = itemgetter(0, 1)
 
 
-class Cloud:
+class Cloud(Struct, dict=True, eq=False):
     """Types, prices and disks of one cloud, each read on first use."""
 
-    def __init__(
-        self,
-        name: str,
-        files: Files,
-        origins: Mapping[str, Origin],
-        currencies: Mapping[str, Currency],
-        capability_of: Callable[[str | None], float | None],
-        assumed: Facts,
-        bases: Callable[[], Mapping[str, Basis]],
-        overlay: Overlay = NO_OVERLAY,
-    ) -> None:
-        self.name = name
-        self._files = files
-        self._origins = origins
-        self._currencies = currencies
-        self._capability_of = capability_of
-        self._assumed = assumed
-        self._bases = bases
-        self._overlay = overlay
-        self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
-        self._tables: dict[str, list[PriceTable]] = {}
-        self._disk_prices = NO_DISK_PRICES
-        self._dearer: dict[str, frozenset[str]] = {}
+    name: str
+    _files: Files
+    _origins: Mapping[str, Origin]
+    _currencies: Mapping[str, Currency]
+    _capability_of: Callable[[str | None], float | None]
+    _assumed: Facts
+    _bases: Callable[[], Mapping[str, Basis]]
+    _overlay: Overlay
+    disk_imports: list[Files] = []  # imports with prices of its disks
+    _tables: dict[str, list[PriceTable]] = {}
+    _dearer: dict[str, frozenset[str]] = {}
+
+    @property
+    def _facts(self) -> Mapping[str, Any]:
+        facts: Mapping[str, Any] = self._files.manifest["clouds"][self.name]
+        return facts
 
     @property
     def as_of(self) -> date:
@@ -142,10 +132,6 @@ class Cloud:
         offered = {key: there for key, (there, _) in self._overlay.offerings.items()}
         return InstanceTable(self.name, self._files, self._origins, self._assumed, offered)
 
-    def add_disk_prices(self, files: Files) -> None:
-        """Add the disk prices that an import has for this cloud."""
-        self._disk_prices = disk_prices_with(files, self.name, self._currencies, self._disk_prices)
-
     @cached_property
     def has_disks(self) -> bool:
         """Whether its disks are known."""
@@ -154,7 +140,8 @@ class Cloud:
     @cached_property
     def disks(self) -> DiskCatalog:
         """Network disks, with their rules and prices."""
-        return DiskCatalog(self.name, self._files, self._origins, self._disk_prices, self._assumed)
+        rows, origins = imported_prices(self.disk_imports, self.name, self._currencies)
+        return DiskCatalog(self.name, self._files, {**origins, **self._origins}, rows, self._assumed)
 
     def regions_without_cheaper_disks(self, region: str) -> frozenset[str]:
         """Regions where no disk costs less than in this one; those with equal prices are included."""
@@ -232,31 +219,19 @@ class Cloud:
         """The `matching` cells that no other region of the type and market beats in the instance's price and
         in every disk's. A priced type that no region sells keeps its cheapest region, so that it can be
         rejected by name."""
-        lacking, plain = frozenset(self._incomplete_types), not query.asks_for_facts
-        for (name, market), cells in self._cells_by_type(query).items():
-            if name in lacking or not (plain or self._is_match(name, query)):
-                continue
-            cells.sort(key=_by_price_and_region)
-            rest = [cell for cell in cells if self.restriction(name, cell[1], market) is None] or cells[:1]
+        cells_of: dict[tuple[str, str], list[PriceCell]] = {}
+        for cell in self.matching(query):
+            cells_of.setdefault((cell.instance_type, cell.market), []).append(cell)
+        for (name, market), cells in cells_of.items():
+            cells.sort(key=by_price)
+            sold = [cell for cell in cells if self.restriction(name, cell.region, market) is None]
+            rest = sold or cells[:1]
             while rest:
-                (usd, region, table, row, column), *rest = rest
-                yield PriceCell(usd, self.name, region, name, market, self, table, row, column)
+                best, *rest = rest
+                yield best
                 if rest:
-                    beaten = self.regions_without_cheaper_disks(region)
-                    rest = [cell for cell in rest if cell[1] not in beaten]
-
-    def _cells_by_type(self, query: OfferQuery) -> dict[tuple[str, str], list[_Priced]]:
-        names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
-        priced: dict[tuple[str, str], list[_Priced]] = {}
-        for table in self._price_tables(query.region, query.market):
-            market, types, regions = str(table.market), table.types, table.regions
-            last, cells = -1, list[_Priced]()
-            for row, column, usd in table.cells(names, query.region, query.price_filter):
-                if usd <= limit:
-                    if row != last:
-                        last, cells = row, priced.setdefault((types[row], market), [])
-                    cells.append((usd, regions[column], table, row, column))
-        return priced
+                    beaten = self.regions_without_cheaper_disks(best.region)
+                    rest = [cell for cell in rest if cell.region not in beaten]
 
     def incomplete_cells(self, query: OfferQuery) -> Iterator[tuple[PriceCell, PartialType]]:
         """The `price_cells` whose types lack facts and may match the query."""
@@ -388,9 +363,7 @@ def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
         instances = cloud.instances
         names = instances.cpu_only(query.vcpus, query.memory_mib)
         for name, usd in cloud.lowest_prices(query, names).items():
-            model, mark = instances.cpu_mark(name)
-            cores, burstable = instances.whole_cores(name), instances.is_burstable(name)
-            yield CpuOnly(cloud.name, name, usd, cores, mark, model, burstable)
+            yield CpuOnly(cloud.name, name, usd, *instances.cpu_facts(name))
 
 
 def require_rate(cloud: Cloud) -> None:
@@ -403,36 +376,6 @@ def require_rate(cloud: Cloud) -> None:
             field="cloud",
             hint=Message("say it: {variable}=0.9 advisor ..", variable=RATE_VARIABLE.format(cloud.currency)),
         )
-
-
-_ALSO_CALLED = {
-    "aws": "amazon amazonwebservices ec2",
-    "azure": "microsoft microsoftazure msft",
-    "gcp": "google googlecloud googlecloudplatform gce",
-    "oci": "oracle oraclecloud",
-    "alibaba": "aliyun alibabacloud alicloud",
-    "ovh": "ovhcloud",
-    "lambda": "lambdalabs",
-    "vast": "vastai",
-    "digitalocean": "do",
-    "verda": "datacrunch",
-    "vultr": "vultrcloud",
-}
-_WRITING = re.compile(r"[^a-z]")
-
-
-def unknown_cloud(name: str, clouds: Sequence[str]) -> UsageError:
-    """The error for an unknown cloud, with near names, else with all of them."""
-    plain = _WRITING.sub("", name.lower())
-    near = [cloud for cloud in clouds if plain in (cloud, *_ALSO_CALLED.get(cloud, "").split())]
-    error = unknown_name("cloud", name, clouds, field="cloud")
-    error.suggestions = tuple(near) or error.suggestions
-    hint = Message("it has: {clouds}; any means all of them", clouds=tuple(clouds))
-    if error.suggestions:
-        hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
-    error.message = Message("the catalogue has no data on cloud '{name}'", name=name)
-    error.hint = hint
-    return error
 
 
 def require_gpu(name: str, sheets: Mapping[str, Gpu], clouds: Sequence[Cloud]) -> None:

@@ -10,12 +10,10 @@ size (all others). The steps only have to show which types of instance can answe
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.assumed import LOCAL_READ_IOPS, uncertainty_factors
@@ -26,6 +24,7 @@ from advisor.catalog.prices import Currency
 from advisor.domain import Disk, DiskChoice, DiskRate, InstanceType
 from advisor.domain.money import LOCAL_DISK
 from advisor.errors import UsageError, unknown_name
+from advisor.messages import Message
 from advisor.quantities import parse_memory_mib, parse_positive, parse_rate_mib_per_second
 
 LOCAL = LOCAL_DISK
@@ -66,14 +65,6 @@ def local_disk(instance: InstanceType, size_gib: float) -> Disk:
     )
 
 
-def local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None:
-    """The local disk; None where it is too small or its rate is not known."""
-    has, needed = instance.instance_store_gib, dataset_gib * HEADROOM
-    if instance.instance_store_read_iops is None or not 0 < needed <= has:
-        return None
-    return local_disk(instance, needed)
-
-
 def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
     """The order that a text names; `UsageError` says which limit of the type it breaks.
 
@@ -104,12 +95,8 @@ def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
 def unknown_disk(name: str, known: Iterable[str]) -> UsageError:
     """The error for an unknown disk type; for some of GCP's it says that their rates are not known."""
     if name.lower().startswith(_WITHOUT_FACTS):
-        return UsageError(
-            "rates and prices of {name} are not known here",
-            name=name,
-            field="disk",
-            hint="name one of GCP's Persistent Disks: pd-standard, pd-balanced, pd-ssd",
-        )
+        hint = Message("name one of GCP's Persistent Disks: pd-standard, pd-balanced, pd-ssd")
+        return UsageError("rates and prices of {name} are not known here", name=name, field="disk", hint=hint)
     return unknown_name("disk type", name, known, field="disk")
 
 
@@ -128,40 +115,27 @@ def _require_sold(choice: DiskChoice, rule: DiskRule) -> None:
             )
 
 
-# (IOPS, MiB/s) of gp3; None: what the size includes. Files outside the page cache run out of IOPS before
-# bandwidth: a photograph takes several reads.
-_GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
-    (None, None),
-    (8000, 250),
-    (16000, 500),
-    (40000, 1000),
-    (80000, 2000),
-)
-# gp3 sells IOPS and MiB/s for less than gp2, io1 and io2 do, so io2's ladder begins where gp3 ends. At 16,000
-# IOPS of 256 KiB io2 reaches all of its MiB/s.
-_IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((16000, None), (256000, None))
+# (IOPS, MiB/s) of the steps; None: what the size includes.
+_Steps = tuple[tuple[float | None, float | None], ...]
+# Files outside the page cache run out of IOPS before bandwidth: a photograph takes several reads.
+_GP3_STEPS: _Steps = ((None, None), (8000, 250), (16000, 500), (40000, 1000), (80000, 2000))
 # Azure sells MB/s of 10**6 bytes: 2,000 of them are 1,907 MiB/s.
-_PREMIUM_V2_STEPS: tuple[tuple[float | None, float | None], ...] = (
-    (None, None),
-    (8000, 250),
-    (16000, 500),
-    (40000, 1000),
-    (80000, 1907),
-)
+_PREMIUM_V2_STEPS: _Steps = (*_GP3_STEPS[:-1], (80000, 1907))
 # Ultra's ladder begins where Premium SSD v2 ends, which costs a tenth for the same rate.
-_ULTRA_STEPS: tuple[tuple[float | None, float | None], ...] = ((160000, 3800), (400000, 9536))
-_STEPS = {
+_ULTRA_STEPS: _Steps = ((160000, 3800), (400000, 9536))
+_STEPS: Mapping[str, _Steps] = {
     "gp2": (),
     "gp3": _GP3_STEPS,
     "io1": (),
-    "io2": _IO2_STEPS,
+    # It begins where gp3 ends, which sells both for less. At 16,000 IOPS of 256 KiB it reaches all its MiB/s.
+    "io2": ((16000, None), (256000, None)),
     "premium-ssd": (),
     "premium-ssd-v2": _PREMIUM_V2_STEPS,
     "ultra": _ULTRA_STEPS,
 }
 # Ladders for a question that allows few types: each reaches as far as its type can.
-_IO_STEPS = tuple((iops, None) for iops in (3000, 8000, 16000, 32000, 64000, 128000, 256000))
-_WIDE_STEPS = {
+_IO_STEPS: _Steps = tuple((iops, None) for iops in (3000, 8000, 16000, 32000, 64000, 128000, 256000))
+_WIDE_STEPS: Mapping[str, _Steps] = {
     "gp3": _GP3_STEPS,
     "io1": _IO_STEPS,
     "io2": _IO_STEPS,
@@ -236,13 +210,6 @@ def _grows_with_size(disk: Disk) -> bool:
     return disk.choice.iops is None and disk.choice.mib_per_second is None
 
 
-def without_slow_steps(disks: Iterable[Disk], rules: Mapping[str, DiskRule]) -> list[Disk]:
-    """The disks with only the fastest of each hard-disk type; the search then shrinks it."""
-    kept = list(disks)
-    fastest = {disk.rate.type: disk for disk in kept}
-    return [d for d in kept if rules[d.rate.type].media != "hdd" or d is fastest[d.rate.type]]
-
-
 def _is_as_fast(other: DiskRate, rate: DiskRate) -> bool:
     return (
         (other.read_mib_per_second or 0) >= (rate.read_mib_per_second or 0)
@@ -252,46 +219,32 @@ def _is_as_fast(other: DiskRate, rate: DiskRate) -> bool:
 
 
 # Columns of a table of list prices; an import adds currency and kind.
-LISTED_COLUMNS = (
-    "region",
-    "type",
-    "usd_per_gib_month",
-    "usd_per_iops_month",
-    "usd_per_mib_s_month",
-    "source",
-)
+_USD_PER_MONTH = ("usd_per_gib_month", "usd_per_iops_month", "usd_per_mib_s_month")
+LISTED_COLUMNS = ("region", "type", *_USD_PER_MONTH, "source")
 _FLAT = ("usd_per_gib_month", "usd_per_mib_s_month")
 
 # (region, disk type) -> a row of a disk price table in dollars.
 Rows = dict[tuple[str, str], dict[str, str]]
 
 
-class DiskPrices(Struct, frozen=True):
-    """Imported prices of disks whose rules are known, with their origins."""
-
-    rows: Rows
-    origins: dict[str, Origin]
-
-
-NO_DISK_PRICES = DiskPrices({}, {})
-
-
-def disk_prices_with(
-    files: Files, cloud: str, currencies: Mapping[str, Currency], earlier: DiskPrices
-) -> DiskPrices:
-    """The prices of an import in dollars, added to those of earlier imports."""
-    rows, origins = dict(earlier.rows), dict(earlier.origins)
-    known = read_origins(files)
-    for row in files.table(f"catalog/{cloud}_disk_prices.csv").records():
-        name, rate, origin = row["currency"], currencies[row["currency"]], known[row["source"]]
-        conversion = "" if name == "USD" else f"; {name} at {rate}"
-        key = f"told {len(origins) + 1}"
-        origins[key] = Origin(f"{origin.text}{conversion}", origin.as_of)
-        usd = {part: f"{float(row[part]) / rate.per_usd!r}" for part in _FLAT}
-        (_, per_iops), *_ = _price_tiers(row["usd_per_iops_month"])
-        tiers = f"0:{per_iops / rate.per_usd!r}"
-        rows[row["region"], row["type"]] = row | usd | {"usd_per_iops_month": tiers, "source": key}
-    return DiskPrices(rows, origins)
+def imported_prices(
+    imports: Iterable[Files], cloud: str, currencies: Mapping[str, Currency]
+) -> tuple[Rows, dict[str, Origin]]:
+    """The prices of disks in imports, in dollars, and their origins; later imports win."""
+    rows: Rows = {}
+    origins: dict[str, Origin] = {}
+    for files in imports:
+        known = read_origins(files)
+        for row in files.table(f"catalog/{cloud}_disk_prices.csv").records():
+            name, rate, origin = row["currency"], currencies[row["currency"]], known[row["source"]]
+            key = f"told {len(origins) + 1}"
+            converted = "" if name == "USD" else f"; {name} at {rate}"
+            origins[key] = Origin(f"{origin.text}{converted}", origin.as_of)
+            usd = {part: f"{float(row[part]) / rate.per_usd!r}" for part in _FLAT}
+            (_, per_iops), *_ = _price_tiers(row["usd_per_iops_month"])
+            tiers = f"0:{per_iops / rate.per_usd!r}"
+            rows[row["region"], row["type"]] = row | usd | {"usd_per_iops_month": tiers, "source": key}
+    return rows, origins
 
 
 class PriceParts(NamedTuple):
@@ -312,6 +265,12 @@ def price_parts(row: Mapping[str, str]) -> PriceParts:
     return PriceParts(tuple(above for above, _ in steps), usd, tuple(gib for gib, _ in sold))
 
 
+def is_nowhere_cheaper(own: PriceParts, other: PriceParts) -> bool:
+    """Whether no size and no rate costs less by `other` than by `own`; False where their tiers differ."""
+    pairs = zip(own.usd, other.usd, strict=False)
+    return own.tiers == other.tiers and all(mine <= theirs for mine, theirs in pairs)
+
+
 def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: float) -> float:
     """Monthly dollars of a disk of `gib`, with so many IOPS and MiB/s above what the size includes."""
     per_gib, per_mib_per_second, *apart = parts.usd
@@ -330,36 +289,3 @@ def _price_tiers(tiers: str) -> tuple[tuple[float, float], ...]:
     """'0:0.065|32000:0.0455' -> (first IOPS, dollars of an IOPS) of each tier; cached by text."""
     pairs = (tier.split(":") for tier in tiers.split("|") if tier)
     return tuple((float(above), float(usd)) for above, usd in pairs)
-
-
-class RegionsByPrice:
-    """Disk prices of a cloud: a row per region, a column per part of a price (inf: not sold there)."""
-
-    def __init__(
-        self, prices: Mapping[str, Mapping[str, PriceParts]], listed: Collection[tuple[str, str]]
-    ) -> None:
-        # Prices whose tiers differ cannot be compared, so they get separate columns.
-        columns_of: dict[tuple[str, tuple[float, ...]], slice] = {}
-        width = 0
-        for of_region in prices.values():
-            for kind, parts in of_region.items():
-                if (kind, parts.tiers) not in columns_of:
-                    columns_of[kind, parts.tiers] = slice(width, width + len(parts.usd))
-                    width += len(parts.usd)
-        self._row = {region: row for row, region in enumerate(prices)}
-        # The last row stands for regions that sell no disk.
-        self._usd = np.full((len(prices) + 1, width), np.inf)
-        self._listed = np.zeros((len(prices) + 1, width), dtype=bool)
-        for region, row in self._row.items():
-            for kind, parts in prices[region].items():
-                columns = columns_of[kind, parts.tiers]
-                self._usd[row, columns] = parts.usd
-                self._listed[row, columns] = (region, kind) in listed
-
-    def without_cheaper_disks(self, region: str, others: Iterable[str]) -> list[str]:
-        """Those of `others` where no disk costs less than in `region`, and none is sold that `region` lacks.
-        An estimated price never counts as less than a listed one."""
-        own = self._row.get(region, -1)
-        beaten = (self._usd[own] <= self._usd) & (self._listed[own] | ~self._listed)
-        whole = beaten.all(axis=1).tolist()
-        return [other for other in others if whole[self._row.get(other, -1)]]

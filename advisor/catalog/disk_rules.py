@@ -222,7 +222,7 @@ class VolumeBurst(Struct, frozen=True):
     mib_credits: float | None = None
     full_seconds: float | None = None
 
-    def seconds(self, used: tuple[float, float], earned: tuple[float, float]) -> float:
+    def seconds(self, used: Sequence[float], earned: Sequence[float]) -> float:
         """Seconds that a full bucket lasts at the `used` (MiB/s, IOPS), refilled at the `earned` rates."""
         if self.full_seconds is not None:
             return self.full_seconds
@@ -251,8 +251,8 @@ def burst_on(instance: InstanceType | None, volume: DiskRate, bucket: VolumeBurs
     always = (volume.read_mib_per_second or math.inf, volume.read_iops or math.inf)
     at_first = (bucket.mib_per_second, bucket.iops) if bucket else always
     limits, limits_at_first = _instance_limits(instance)
-    lasting = _lower_of_each(always, limits)
-    fast = _lower_of_each(at_first, limits_at_first)
+    lasting = tuple(map(min, always, limits))
+    fast = tuple(map(min, at_first, limits_at_first))
     if not any(new > old * _VISIBLE for new, old in zip(fast, lasting, strict=True)):
         return None
     seconds, causes = math.inf, []
@@ -294,7 +294,3 @@ def _instance_limits(instance: InstanceType | None) -> tuple[tuple[float, float]
         max(mib_per_second, instance.ebs_burst_mib_per_second or 0.0),
         max(iops, instance.ebs_burst_iops or 0.0),
     )
-
-
-def _lower_of_each(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return min(first[0], other[0]), min(first[1], other[1])

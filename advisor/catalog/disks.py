@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import disk_orders
@@ -20,7 +21,7 @@ from advisor.catalog.assumed import (
     uncertainty_factors,
     with_facts_of_disk,
 )
-from advisor.catalog.bundle import Files, table_if_any
+from advisor.catalog.bundle import Files, Table, table_if_any
 from advisor.catalog.disk_rules import DiskRule, burst_on, rule_from, rules_path, volume_burst
 from advisor.catalog.instances import Origin
 from advisor.domain import (
@@ -39,42 +40,29 @@ from advisor.errors import NoOfferError, UsageError
 
 # An order with its volume's rate, price and assumed facts; an instance's (MiB/s, IOPS), None: no limit.
 _Volume = tuple[DiskChoice, DiskRate, Price, tuple[AssumedFact, ...]]
-_Ordered = tuple[DiskChoice, DiskRate]
 _Limits = tuple[float | None, float | None]
 
 # Most cached lists of disks, and orders: a service sees many data sets.
 _MOST_KEPT, _MOST_VOLUMES = 4096, 16_384
 
 
-class DiskCatalog:
-    """The volume types of one cloud, with their rules and prices."""
+class DiskCatalog(Struct, dict=True, eq=False):
+    """The volume types of one cloud, with their rules and prices; imported prices beside those of `files`."""
 
-    def __init__(
-        self,
-        cloud: str,
-        files: Files,
-        origins: Mapping[str, Origin],
-        imported: disk_orders.DiskPrices = disk_orders.NO_DISK_PRICES,
-        facts: Facts | None = None,
-    ) -> None:
-        self._facts = facts or {}
-        self._origins = {**imported.origins, **origins}
-        self._imported = imported.rows
-        self._rule_table = files.table(rules_path(files, cloud) or f"the disks of {cloud}")
-        self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
-        self._limit_table = table_if_any(files, f"catalog/{cloud}_disk_limits.csv")
-        self._size_table = table_if_any(files, f"catalog/{cloud}_disk_sizes.csv")
-        self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
-        self._orders_kept: dict[tuple[float, tuple[str, ...]], dict[str, list[_Ordered]]] = {}
-        self._candidates: dict[tuple[object, ...], list[Disk]] = {}
-        self._priced: dict[tuple[DiskChoice, str], _Volume] = {}
-        self._disks: dict[tuple[DiskChoice, str, _Limits], Disk] = {}
+    cloud: str
+    _files: Files
+    _origins: Mapping[str, Origin]
+    _imported: disk_orders.Rows
+    _facts: Facts
+    _ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
+    _candidates: dict[tuple[object, ...], list[Disk]] = {}
+    _disks: dict[tuple[DiskChoice, str, _Limits], Disk] = {}
 
     @cached_property
     def rules(self) -> Mapping[str, DiskRule]:
         """Network volume types by name."""
         sizes: dict[str, list[dict[str, str]]] = {}
-        for size in self._size_table.records():
+        for size in self._table("sizes").records():
             sizes.setdefault(size["type"], []).append(size)
         return {name: rule_from(row, sizes.get(name, ())) for name, row in self._rule_rows.items()}
 
@@ -165,13 +153,22 @@ class DiskCatalog:
         return {region: self._price(choice, region) for region in regions}
 
     def without_cheaper_disks(self, region: str, others: Iterable[str]) -> list[str]:
-        """Those of `others` where no disk is cheaper than in `region`, or sold only there."""
-        return self._regions_by_price.without_cheaper_disks(region, others)
+        """Those of `others` where no disk costs less than in `region`, and none is sold that `region` lacks.
+        An estimated price never counts as less than a listed one."""
+        own = self._parts_by_region.get(region, {})
+        return [
+            other
+            for other in others
+            if all(
+                kind in own
+                and disk_orders.is_nowhere_cheaper(own[kind], parts)
+                and (self._is_listed(region, kind) or not self._is_listed(other, kind))
+                for kind, parts in self._parts_by_region.get(other, {}).items()
+            )
+        ]
 
-    @cached_property
-    def _regions_by_price(self) -> disk_orders.RegionsByPrice:
-        listed = {key for key, row in self._prices.items() if (row.get("kind") or LIST) == LIST}
-        return disk_orders.RegionsByPrice(self._parts_by_region, listed)
+    def _is_listed(self, region: str, kind: str) -> bool:
+        return (self._prices[region, kind].get("kind") or LIST) == LIST
 
     def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
         """Smallest whole GiB of a type that holds a data set with headroom and allows `iops`."""
@@ -190,9 +187,12 @@ class DiskCatalog:
 
         They are the local disks, where large enough and of a known rate, and the priced network volumes that
         no cheaper one equals on this instance. `types` limits them, unless it is empty."""
-        with_local = not types or disk_orders.LOCAL in types
-        local = disk_orders.local_if_it_fits(instance, dataset_gib) if with_local else None
-        return [*([local] if local else []), *self._volumes(instance, dataset_gib, region, types)]
+        volumes = self._volumes(instance, dataset_gib, region, types)
+        needed = dataset_gib * disk_orders.HEADROOM
+        if disk_orders.LOCAL not in (types or self.types) or instance.instance_store_read_iops is None:
+            return volumes
+        fits = 0 < needed <= instance.instance_store_gib
+        return [disk_orders.local_disk(instance, needed), *volumes] if fits else volumes
 
     def _volumes(
         self, instance: InstanceType, dataset_gib: float, region: str, types: tuple[str, ...]
@@ -203,16 +203,19 @@ class DiskCatalog:
         key = (dataset_gib, region, types, own, listed)
         worth = self._candidates.get(key)
         if worth is None:
-            attached = [
-                disk
+            trimmed = (
+                disk_orders.trimmed_order(instance, choice, self.rules[choice.type], wide=bool(types))
                 for choice, *_ in self._ladder(dataset_gib, region, types)
                 if self._is_attachable(instance, choice.type)
-                and (disk := self._trimmed(instance, choice, region, wide=bool(types)))
-            ]
-            worth = disk_orders.without_slow_steps(disk_orders.undominated(attached), self.rules)
+            )
+            attached = [self._attached(instance, choice, region) for choice in trimmed if choice]
+            worth = disk_orders.undominated(attached)
+            # Of a hard disk only the fastest step stays: the search shrinks it.
+            fastest = {disk.rate.type: disk for disk in worth}
+            worth = [d for d in worth if d is fastest[d.rate.type] or not self.is_hard_disk(d.rate.type)]
             if len(self._candidates) >= _MOST_KEPT:
-                for remembered in (self._candidates, self._ladders, self._orders_kept):
-                    remembered.clear()
+                self._candidates.clear()
+                self._ladders.clear()
             self._candidates[key] = worth
         return worth
 
@@ -220,34 +223,16 @@ class DiskCatalog:
         """Volumes worth a prediction on some instance, cached for all of them."""
         key = (dataset_gib, region, types)
         if key not in self._ladders:
+            needed = float(math.ceil(dataset_gib * disk_orders.HEADROOM))
             steps = [
-                self._volume(choice, region, rate)
-                for disk_type, orders in self._orders(dataset_gib, types).items()
-                if (region, disk_type) in self._prices
-                for choice, rate in orders
+                self._volume(choice, region)
+                for name, rule in self.rules.items()
+                if name in (types or self.rules) and (region, name) in self._prices
+                for choice in disk_orders.rate_ladder(rule, max(rule.min_gib, needed), wide=bool(types))
             ]
             # An instance may limit types differently, so that a dearer volume is the faster one there.
             self._ladders[key] = tuple(steps if self._limits else _undominated_volumes(steps))
         return self._ladders[key]
-
-    def _orders(self, dataset_gib: float, types: tuple[str, ...]) -> dict[str, list[_Ordered]]:
-        key = (dataset_gib, types)
-        if key not in self._orders_kept:
-            needed = float(math.ceil(dataset_gib * disk_orders.HEADROOM))
-            self._orders_kept[key] = {
-                name: [
-                    (choice, self.rate(choice))
-                    for choice in disk_orders.rate_ladder(rule, max(rule.min_gib, needed), wide=bool(types))
-                ]
-                for name, rule in self.rules.items()
-                if name in (types or self.rules)
-            }
-        return self._orders_kept[key]
-
-    def _trimmed(self, instance: InstanceType, choice: DiskChoice, region: str, *, wide: bool) -> Disk | None:
-        """A step of the ladder on an instance; None where its type cannot pay there."""
-        cut = disk_orders.trimmed_order(instance, choice, self.rules[choice.type], wide=wide)
-        return None if cut is None else self._attached(instance, cut, region)
 
     def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
         limits = self._limits_of(instance, choice.type)
@@ -259,19 +244,11 @@ class DiskCatalog:
             self._disks[choice, region, limits] = disk
         return disk
 
-    def _volume(self, choice: DiskChoice, region: str, rate: DiskRate | None = None) -> _Volume:
-        """An order with its rate, price and assumed facts; cached."""
-        volume = self._priced.get((choice, region))
-        if volume is None:
-            rate, price = rate or self.rate(choice), self._price(choice, region)
-            # Assumed facts of the price count only where the price is an estimate.
-            assumed = facts_of_disk(self._facts, choice.type)
-            if price.kind == ESTIMATED:
-                assumed = self.assumed_of(choice.type)
-            if len(self._priced) >= _MOST_VOLUMES:
-                self._priced.clear()
-            volume = self._priced[choice, region] = choice, rate, price, assumed
-        return volume
+    def _volume(self, choice: DiskChoice, region: str) -> _Volume:
+        """An order with its rate, price and assumed facts; an exact price rests on none."""
+        price = self._price(choice, region)
+        kinds = (*RATES, USD_PER_GIB_MONTH) if price.kind == ESTIMATED else RATES
+        return choice, self.rate(choice), price, facts_of_disk(self._facts, choice.type, kinds)
 
     def instance_limits(self, instance: InstanceType, disk_type: str) -> tuple[float, float]:
         """MiB/s and IOPS above which no disk of a type is faster on an instance."""
@@ -326,16 +303,21 @@ class DiskCatalog:
         listed = self._limits.get(instance.name)
         return listed is None or disk_type in listed
 
+    def _table(self, name: str) -> Table:
+        return table_if_any(self._files, f"catalog/{self.cloud}_disk_{name}.csv")
+
     @cached_property
     def _rule_rows(self) -> dict[str, dict[str, str]]:
-        rows = self._rule_table.records()
+        rows = self._files.table(
+            rules_path(self._files, self.cloud) or f"the disks of {self.cloud}"
+        ).records()
         return {row["type"]: with_facts_of_disk(row, self._facts) for row in rows}
 
     @cached_property
     def _limits(self) -> dict[str, dict[str, _Limits]]:
         """Instance type -> disk type -> its listed (MiB/s, IOPS); (None, None): the instance's limits."""
         limits_of: dict[str, dict[str, _Limits]] = {}
-        for row in self._limit_table.records():
+        for row in self._table("limits").records():
             rate, iops = row["read_mib_s"], row["read_iops"]
             limits = float(rate) if rate else None, float(iops) if iops else None
             limits_of.setdefault(row["instance_type"], {})[row["disk_type"]] = limits
@@ -343,7 +325,7 @@ class DiskCatalog:
 
     @cached_property
     def _bundled(self) -> disk_orders.Rows:
-        return {(row["region"], row["type"]): row for row in self._price_table.records()}
+        return {(row["region"], row["type"]): row for row in self._table("prices").records()}
 
     @cached_property
     def _listed(self) -> disk_orders.Rows:

@@ -19,13 +19,14 @@ from advisor.catalog.overlay import imported_files, keep_overlay, store_import
 from advisor.catalog.providers import provider_of
 from advisor.catalog.providers.rows import Contents, Line, PriceFile, is_future
 from advisor.catalog.providers.tables import build_tables
-from advisor.errors import UsageError
+from advisor.errors import UsageError, system_errors
+from advisor.messages import Message
 
 
 class Imported(Struct, frozen=True):
     """One import: its name, and by cloud the number of new `offers`, or of `disk_prices` or `facts` of known
     clouds. `refreshed` counts prices that replace the snapshot's, `left_out` rows by reason, with a row of
-    some reasons in `examples`; `read_as` counts values that were converted."""
+    some reasons in `examples`; `read_otherwise` counts values that were converted."""
 
     name: str
     offers: dict[str, int]
@@ -34,7 +35,7 @@ class Imported(Struct, frozen=True):
     facts: dict[str, int] = field(default_factory=dict)
     refreshed: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
-    read_as: Counter[str] = field(default_factory=Counter)
+    read_otherwise: Counter[str] = field(default_factory=Counter)
 
 
 def import_file(
@@ -84,7 +85,7 @@ def import_file(
         keep_overlay(folder, cloud, overlay)
     refreshed = {cloud: len(overlay.prices) for cloud, overlay in kept.overlays.items()}
     return Imported(
-        name, offers, kept.left_out, refreshed=refreshed, examples=kept.examples, read_as=+kept.read_as
+        name, offers, kept.left_out, refreshed=refreshed, examples=kept.examples, read_otherwise=+kept.read_as
     )
 
 
@@ -130,9 +131,8 @@ def _import_record(name: str, manifest: Mapping[str, Any]) -> Imported:
 
 def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read '{path}': {error.strerror}") from error
+        with system_errors(UsageError, f"cannot read '{path}'"):
+            text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"'{path}' is not a text in UTF-8; save it as CSV in UTF-8") from error
     if not text.strip("\ufeff \t\r\n"):
@@ -143,11 +143,8 @@ def _read(path: Path) -> str:
 def _require_free(clouds: set[str], catalog: Catalog) -> None:
     """Refuse a cloud's name that is taken: an import never hides or mixes with other prices."""
     if ANY_CLOUD in clouds:
-        raise UsageError(
-            "no cloud can be called 'any': that means all of them",
-            hint="give it another name in the column cloud, or with --name",
-            field="name",
-        )
+        hint = Message("give it another name in the column cloud, or with --name")
+        raise UsageError("no cloud can be called 'any': that means all of them", hint=hint, field="name")
     if clash := sorted(clouds.intersection(catalog.clouds)):
         raise UsageError(
             f"the catalogue has a cloud '{clash[0]}' already; import under another name with --name"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from functools import cached_property
@@ -150,14 +149,14 @@ class InstanceTable:
             if int(threads) in vcpus and int(mib) in memory_mib
         ]
 
-    def whole_cores(self, name: str) -> float:
-        """Whole cores of a CPU type."""
-        threads, cores, *_ = self._by_kind[1][name]
-        return min(float(threads), float(cores))
-
-    def is_burstable(self, name: str) -> bool:
-        """Whether a CPU type has its vCPUs only for a share of the time."""
-        return self._by_kind[1][name][-1] == "1"
+    def cpu_facts(self, name: str) -> tuple[float, float, str, bool]:
+        """Whole cores, single-thread mark (nan: not measured), CPU model, and whether a CPU type has its
+        vCPUs only for a share of the time."""
+        threads, cores, _, burst = self._by_kind[1][name]
+        servers, lines = self._measured
+        measured = servers.record(lines[name]) if name in lines else {}
+        mark = float(measured.get("single_thread_score") or "nan")
+        return min(float(threads), float(cores)), mark, measured.get("cpu_model", ""), burst == "1"
 
     @cached_property
     def _by_kind(self) -> tuple[frozenset[str], dict[str, tuple[str, str, str, str]]]:
@@ -175,16 +174,6 @@ class InstanceTable:
             elif cells[count] == "0" and cells[vcpus] and cells[cores] and cells[memory]:
                 cpu_only[cells[0]] = cells[vcpus], cells[cores], cells[memory], cells[burst]
         return frozenset(accelerated), cpu_only
-
-    def cpu_mark(self, name: str) -> tuple[str, float]:
-        """CPU model ("" for unknown) and single-thread mark (nan for unknown) of a type."""
-        servers, lines = self._measured
-        line = lines.get(name)
-        if line is None:
-            return "", math.nan
-        cells = line.split(",")
-        mark = cells[servers.column["single_thread_score"]]
-        return cells[servers.column["cpu_model"]], float(mark) if mark else math.nan
 
     @cached_property
     def gpu_names(self) -> frozenset[str]:

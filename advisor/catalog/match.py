@@ -9,7 +9,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from advisor.catalog.instances import PartialType
-from advisor.domain import ANY, InstanceType, Market, Price, Range, require_positive
+from advisor.domain import ANY, InstanceType, Market, Price, Range
 from advisor.domain.money import PriceSpread, is_old, is_wanted
 
 # "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them (A10G 22.49
@@ -71,13 +71,6 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
         """Whether it has a condition on the instance besides its name."""
         host = self.vcpus.limits or self.memory_mib.limits
         return self.asks_for_gpu or host or self.accelerated is not None
-
-    def __post_init__(self) -> None:
-        require_positive(
-            min_gpu_memory_mib=self.min_gpu_memory_mib,
-            max_gpu_memory_mib=self.max_gpu_memory_mib,
-            max_usd_per_hour=self.max_usd_per_hour,
-        )
 
 
 def matches_instance(

@@ -9,6 +9,7 @@ refreshes at once lose nothing of each other."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 from collections import defaultdict
@@ -102,7 +103,7 @@ class Overlay(Struct, frozen=True, dict=True):
         for key, name in self._bases(cloud).items():
             _, _, day, source, _, keeps, *_ = key
             yield SourceUse(
-                id=name,
+                source=name,
                 part="refreshed prices",
                 as_of=day,
                 licence=_licence(cloud),
@@ -203,12 +204,7 @@ def forget_overlay(folder: Path, cloud: str) -> bool:
 
 @contextmanager
 def _exclusive_access(path: Path) -> Iterator[None]:
-    """Keep other writers out; where files cannot be locked, the last one to write wins."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
+    """Keep other writers out."""
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -17,7 +17,6 @@ from advisor.catalog.bundle import Files, StoredPrices, table_if_any
 from advisor.catalog.instances import Origin
 from advisor.domain import FREE, Market, Price
 from advisor.domain.money import MAX_AGE_DAYS
-from advisor.errors import DataError
 
 BASES_FILE = "catalog/price_kinds.csv"
 # The environment variable with the units of a currency per US dollar.
@@ -101,8 +100,6 @@ class PriceTable:
         self._per_usd = np.array([basis.rate.per_usd for basis in self._bases])
         self._in_dollars = bool((self._per_usd == 1).all())
         self._prices: dict[tuple[float, int], Price] = {}
-        if (stored.distinct == 0).any() and any(basis.kind != FREE for basis in self._bases):
-            self._require_zero_is_free()
 
     def cells(
         self, names: Collection[str] | None, region: str | None, price_filter: PriceFilter | None = None
@@ -182,13 +179,6 @@ class PriceTable:
             return np.arange(len(self.regions))
         return np.array([self.regions.index(region)] if region in self.regions else [], np.intp)
 
-    def _require_zero_is_free(self) -> None:
-        """`DataError` where a price of 0 is not marked as free."""
-        stored, free = self._stored, np.array([basis.kind == FREE for basis in self._bases])
-        wrong = (stored.distinct[stored.position] == 0) & ~free[stored.basis]
-        for row in np.flatnonzero(wrong.any(axis=1)).tolist():
-            raise DataError(f"what {self.types[row]} costs is no price")
-
 
 SOURCES_FILE = "catalog/sources.csv"
 
@@ -199,7 +189,7 @@ class SourceUse(Struct, frozen=True, kw_only=True):
     `prices` counts prices of instances and of disks. `max_age_days` is None without any price: facts do not
     expire. `note` is a warning for users, or empty."""
 
-    id: str
+    source: str
     part: str
     as_of: date
     licence: str
@@ -235,7 +225,7 @@ def source_uses(files: Files, remaining: Callable[[str, StoredPrices], StoredPri
     for row in files.table(SOURCES_FILE).records():
         prices = counts[row["source"]]
         yield SourceUse(
-            id=row["source"],
+            source=row["source"],
             part=row.get("part") or "imported",
             as_of=date.fromisoformat(row["as_of"]),
             licence=row["licence"],

@@ -19,20 +19,12 @@ from advisor.answers.price_changes import answer_changes, catalog_in, price_chan
 from advisor.answers.reporting.reports import read_input
 from advisor.answers.reporting.saved import read_saved
 from advisor.catalog import Catalog, DiskCatalog, OfferQuery, load_catalog
-from advisor.catalog.assumed import (
-    LOCAL_READ_IOPS,
-    NETWORK_LIMIT,
-    READ_IOPS,
-    READ_MIB_S,
-    SERIES,
-    SERIES_CORES,
-    THREADS_PER_CORE,
-)
+from advisor.catalog.assumed import READ_IOPS, READ_MIB_S
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
 from advisor.catalog.prices import SourceUse
 from advisor.cli.catalog_updates import import_offers, refresh
 from advisor.cli.printing import print_answer
-from advisor.cli.questions import SectionedCommand, cny_option, known_names, output_option, question_options
+from advisor.cli.questions import FieldType, SectionedCommand, cny_option, output_option, question_options
 from advisor.domain import ESTIMATED, HOURS_PER_MONTH, DiskChoice, Market
 from advisor.domain.words import ANY_MARKET
 from advisor.errors import UsageError
@@ -40,6 +32,7 @@ from advisor.questions.fields import Choice, Files, Kind, Texts
 from advisor.questions.listings import InstanceDetails, Offers
 from advisor.questions.question import Question, ask
 from advisor.questions.settled import OWN_DISK, today
+from advisor.records import asdict
 from advisor.render.catalog import assumed_block, assumed_text, catalog_head
 from advisor.render.listings import SHOWN_OFFERS, hourly_text, offers_text
 from advisor.render.records import price_block
@@ -50,15 +43,6 @@ from advisor.render.text import WIDTH, folded, table
 T = TypeVar("T")
 # As wide as the column of labels of `catalog show`.
 MARGIN = " " * 42
-# For each assumed fact, the labels of the lines of `catalog show` whose values depend on it.
-RESTS_ON = {
-    THREADS_PER_CORE: ("physical_cores",),
-    "local_disk_gb": ("local_disk size_gib",),
-    LOCAL_READ_IOPS: ("local_disk read_iops",),
-    NETWORK_LIMIT: ("network_disks baseline_mib_per_second", "network_disks baseline_iops"),
-    SERIES: ("memory_mib", "physical_cores", "local_disk size_gib", "local_disk read_iops"),
-    SERIES_CORES: ("physical_cores",),
-}
 SOURCES_SCHEMA = "advisor.catalog-sources/1"
 # A remark in brackets behind a licence; only JSON and --origins show it.
 _REMARK = re.compile(r" \([^)]*\)")
@@ -84,16 +68,10 @@ def sources(origins: bool, output: str) -> None:
     now, uses = today(), load_catalog().source_uses
     rows = [
         {
-            "source": use.id,
-            "part": use.part,
-            "as_of": use.as_of.isoformat(),
+            **asdict(use),
+            "as_of": str(use.as_of),
             "age_days": use.age_days(now),
-            "max_age_days": use.max_age_days,
             "too_old": use.is_too_old(now),
-            "prices": use.prices,
-            "licence": use.licence,
-            "origin": use.origin,
-            "note": use.note,
         }
         for use in uses
     ]
@@ -206,12 +184,7 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
 
 
 @catalog.command()
-@click.argument(
-    "instance_type",
-    shell_complete=lambda _ctx, _param, begun: [
-        name for name in known_names("instance") if name.startswith(begun)
-    ],
-)
+@click.argument("instance_type", type=FieldType(Kind(), "instance"))
 @question_options(InstanceDetails)
 @cny_option
 @output_option
@@ -226,12 +199,9 @@ def _type_lines(document: dict[str, Any]) -> list[str]:
     """The text of `catalog show`: a line for each fact, then a table of prices, cheapest region first."""
     apart = ("market", "prices", "assumed")
     facts = {name: value for name, value in document.items() if name not in apart}
-    assumed = document.get("assumed", {})
-    marks = {line: _mark(of) for name, of in assumed.items() for line in RESTS_ON.get(name, ())}
-    rows = [
-        *((label, value + marks.get(label, "")) for label, value in _flat(facts)),
-        *((f"{_mark(of)[2:-1]} {name}", assumed_text(of)) for name, of in assumed.items()),
-    ]
+    rows = _flat(facts)
+    for name, fact in document.get("assumed", {}).items():
+        rows.append((f"{_how_known(fact)} {name}", assumed_text(fact)))
     width = WIDTH - len(MARGIN)
     lines = [
         f"{label if not index else '':{len(MARGIN)}}{part}"
@@ -241,8 +211,8 @@ def _type_lines(document: dict[str, Any]) -> list[str]:
     return [*lines, "", *_price_lines(document["prices"], document["market"])]
 
 
-def _mark(assumed: dict[str, Any]) -> str:
-    return " (imported)" if assumed["imported"] else " (assumed)"
+def _how_known(fact: dict[str, Any]) -> str:
+    return "imported" if fact["imported"] else "assumed"
 
 
 def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:
@@ -309,11 +279,8 @@ def disks(disk: str | None, cloud: str | None, region: str | None, output: str) 
         for choice in _choices(catalogue.disks_of(name), disk)
     ]
     if region and not any(document["prices"] for document in shown):
-        raise UsageError(
-            f"no disk price in region '{region}' is known",
-            field="region",
-            hint="leave --region out to see all of them",
-        )
+        hint = "leave --region out to see all of them"
+        raise UsageError(f"no disk price in region '{region}' is known", field="region", hint=hint)
     document = {"schema": DISKS_SCHEMA, "disks": shown}
     text = (lambda: _disk_lines(shown[0])) if disk else (lambda: _disk_rows(shown, region))
     print_answer(output, document, text, indent=2)
@@ -323,11 +290,8 @@ def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str
     """The clouds whose disks are shown: `cloud` if given, else the first with the disk's type, or all."""
     name = (disk or "").partition(":")[0].strip().lower()
     if name in (OWN_DISK, LOCAL):
-        raise UsageError(
-            "local disks differ by instance",
-            field="disk",
-            hint="see those of one with `advisor catalog show g4dn.xlarge`",
-        )
+        hint = "see those of one with `advisor catalog show g4dn.xlarge`"
+        raise UsageError("local disks differ by instance", field="disk", hint=hint)
     if cloud and cloud != "any":
         catalogue.disks_of(cloud)
         return [cloud]
@@ -404,8 +368,7 @@ def _disk_lines(disk: dict[str, Any]) -> list[str]:
         f"at first   {_burst_text(disk['burst'])}",
     ]
     for name, fact in disk["assumed"].items():
-        word = "imported" if fact["imported"] else "assumed"
-        text = f"{word:10} {name.partition('.')[2]} {assumed_text(fact)}"
+        text = f"{_how_known(fact):10} {name.partition('.')[2]} {assumed_text(fact)}"
         lines += folded(text, indent=11)
     if not disk["prices"]:
         return [*lines, "price      unknown"]

@@ -15,7 +15,7 @@ from advisor.catalog.importing import Imported, import_file, imports_in
 from advisor.catalog.live import LIVE_CLOUDS, USUAL_REGIONS, cloud_title
 from advisor.catalog.overlay import forget_overlay, overlay_clouds, own_imports, read_overlay, remove_import
 from advisor.cli.printing import print_answer, tell
-from advisor.cli.questions import Day, FieldType, output_option, question_options
+from advisor.cli.questions import DAY, FieldType, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
 from advisor.infra.live.lists import Access, price_list
@@ -25,6 +25,7 @@ from advisor.questions.listings import HardwareFilter
 from advisor.questions.question import ask
 from advisor.questions.settled import DEFAULT_REGION, today
 from advisor.questions.values import GpuFilter
+from advisor.records import asdict
 from advisor.render.refreshing import kept_document, kept_text, refresh_document, refresh_text
 from advisor.render.text import table
 
@@ -34,7 +35,7 @@ MARKETS = {"any": (Market.ON_DEMAND, Market.SPOT), "on-demand": (Market.ON_DEMAN
 @click.command("import")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--name", type=FieldType(Kind(), "name"), help="Name of the import.  [default: the file's]")
-@click.option("--as-of", type=Day("--as-of"), help="Date of a file that tells none.")
+@click.option("--as-of", type=DAY, help="Date of a file that tells none.")
 @click.option("--accept-implausible", is_flag=True, help="Accept prices far from the known ones.")
 @click.option("--list", "listing", is_flag=True, help="List the imports.")
 @click.option("--remove", "removed", metavar="NAME", help="Remove an import.")
@@ -78,17 +79,7 @@ def import_offers(
 
 def _tell_imports(imports: list[Imported], output: str, *, added: bool) -> None:
     entries = [
-        {
-            "name": entry.name,
-            "offers": entry.offers,
-            "disk_prices": entry.disk_prices,
-            "facts": entry.facts,
-            "refreshed": entry.refreshed,
-            "left_out": entry.left_out.total(),
-            "left_out_by_reason": dict(entry.left_out),
-            "examples": entry.examples,
-            "read_otherwise": dict(entry.read_as),
-        }
+        {**asdict(entry), "left_out": entry.left_out.total(), "left_out_by_reason": entry.left_out}
         for entry in imports
     ]
     document = {"schema": "advisor.catalog-imports/1", "imports": entries}
@@ -115,7 +106,7 @@ def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
             example = f", such as {entry.examples[why]}" if why in entry.examples else ""
             example += "; --accept-implausible takes it" if why == TOO_FAR else ""
             lines.append(f"{entry.name}: {count:,} left out: {why}{example}")
-        lines += [f"{entry.name}: {n:,} read: {what}" for what, n in entry.read_as.items()]
+        lines += [f"{entry.name}: {n:,} read: {what}" for what, n in entry.read_otherwise.items()]
     if added:
         (entry,) = imports
         clouds = dict.fromkeys((*entry.offers, *entry.disk_prices, *entry.facts, *entry.refreshed))
@@ -152,11 +143,8 @@ class Refreshing(HardwareFilter):
 
     def __post_init__(self) -> None:
         if sum((self.show, self.forget, self.tracker is not None)) > 1:
-            raise UsageError(
-                "--show, --forget and --tracker exclude each other",
-                field="show",
-                hint="leave all but one of them out",
-            )
+            hint = "leave all but one of them out"
+            raise UsageError("--show, --forget and --tracker exclude each other", field="show", hint=hint)
 
 
 @click.command("refresh")
@@ -210,11 +198,9 @@ def _refresh(question: Refreshing, cloud: str, output: str) -> None:
     wanted = MARKETS[question.market]
     markets = tuple(market for market in wanted if market in prices.sources)
     if not markets:
-        raise LiveError(
-            f"{cloud_title(cloud)} tells {question.market} prices to those with credentials alone",
-            code=NO_CREDENTIALS,
-            hint="run `aws configure`, ask for --market on-demand, or set ADVISOR_AWS_SPOT_URL",
-        )
+        hint = "run `aws configure`, ask for --market on-demand, or set ADVISOR_AWS_SPOT_URL"
+        text = f"{cloud_title(cloud)} tells {question.market} prices to those with credentials alone"
+        raise LiveError(text, code=NO_CREDENTIALS, hint=hint)
     if len(markets) < len(wanted):
         tell(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")
     region = question.region or _usual_region(cloud)

@@ -18,7 +18,7 @@ import click
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import Choice, Kind
+from advisor.questions.fields import Choice, Kind, Parsed
 from advisor.questions.listings import Sources
 from advisor.questions.question import ByTask, Field, Kinds, Question, tasks_of
 from advisor.questions.reading import from_fields
@@ -253,13 +253,6 @@ class SectionedCommand(click.Command):
             args = [*own, *joined, *args[end:]]
         return super().parse_args(ctx, args)
 
-    def make_parser(self, ctx: click.Context) -> Any:
-        """Make click's parser know short options as long ones, too. It would otherwise first take `-o` for a
-        mistyped long option and search for similar names, which takes as long as all other parsing."""
-        parser = super().make_parser(ctx)
-        parser._long_opt |= parser._short_opt
-        return parser
-
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's parameters, with `--help-all` if there are many."""
         params = super().get_params(ctx)
@@ -406,17 +399,11 @@ def output_in(*formats: str, help: str | None = None) -> Callable[[Command], Com
 output_option = output_in("table", "json")
 
 
-class Day(click.ParamType[date]):
-    """A click type that parses a date; `what` names the option in errors."""
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"'{text}' is not a date like 2026-07-20") from None
 
-    name = "YYYY-MM-DD"
 
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        """The date of a text like '2026-07-20'; raises `UsageError` for other text."""
-        try:
-            return value if isinstance(value, date) else date.fromisoformat(str(value))
-        except ValueError:
-            raise UsageError(f"{self.what} must be a date like 2026-07-20, not '{value}'") from None
+DAY = FieldType(Parsed(_day, str, "YYYY-MM-DD"), "date")

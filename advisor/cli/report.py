@@ -30,8 +30,8 @@ from advisor.answers.reporting.reports import report as gathered
 from advisor.answers.reporting.saved import Input, read_saved
 from advisor.cli.printing import is_terminal, tell
 from advisor.cli.questions import (
+    DAY,
     NOT_IN_REPORTS,
-    Day,
     SectionedCommand,
     options_of_kind,
     output_in,
@@ -222,9 +222,7 @@ class ReportGroup(SectionedCommand, click.Group):
     help="Saved `recommend -o json` (repeatable) or saved report; - reads stdin.",
 )
 @click.option("--title", help="Title.  [default: the workload or the plan's title]")
-@click.option(
-    "--date", "as_of", type=Day("--date"), help="Date of the report; ages count from it.  [default: today]"
-)
+@click.option("--date", "as_of", type=DAY, help="Date of the report; ages count from it.  [default: today]")
 @typed_option(
     Choice("report format", REPORT_FORMATS),
     "--format",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 LIST = "advisor.keys/1"
+_DAYS = ("created_at", "expires_at", "last_used_at")
 _COLUMNS = ("id", "name", "scope", "state", "created", "expires", "last used")
 _audit_option = click.option(
     "--audit-log",
@@ -99,9 +100,8 @@ def list_(output: str) -> None:
     described = [_document(key, now) for key in keys_there]
     document = {"schema": LIST, "at": iso_text(now), "database": database, "keys": described}
     rows = [
-        (key.key_id, key.name, key.scope, _state(key, now), *(day[:10] if day else "never" for day in days))
-        for key in keys_there
-        for days in [map(iso_text, (key.created_at, key.expires_at, key.last_used_at))]
+        (key["id"], key["name"], key["scope"], key["state"], *((key[day] or "never")[:10] for day in _DAYS))
+        for key in described
     ]
     none = "No keys yet: `advisor serve` answers on this machine only; see `advisor keys add -h`."
     print_answer(output, document, lambda: table(_COLUMNS, rows) if rows else none)
@@ -139,10 +139,7 @@ def _document(key: StoredKey, now: float) -> dict[str, Any]:
         "name": key.name,
         "scope": key.scope,
         "state": _state(key, now),
-        "created_at": iso_text(key.created_at),
-        "expires_at": iso_text(key.expires_at),
-        "last_used_at": iso_text(key.last_used_at),
-        "revoked_at": iso_text(key.revoked_at),
+        **{name: iso_text(getattr(key, name)) for name in (*_DAYS, "revoked_at")},
     }
 
 
@@ -222,11 +219,8 @@ def allowed_code(text: str) -> tuple[str, str]:
 def _named(text: str, field: str, example: str) -> tuple[str, str]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not (equals and value and _NAME.fullmatch(name)):
-        raise UsageError(
-            f"{option_name(field)} takes a name and what it stands for, not '{text}'",
-            field=field,
-            hint=f"write {example}",
-        )
+        text = f"{option_name(field)} takes a name and what it stands for, not '{text}'"
+        raise UsageError(text, field=field, hint=f"write {example}")
     return name, value
 
 

@@ -14,10 +14,9 @@ import click
 from advisor.cli import sweep_view
 from advisor.cli.leaving import leaving_cleanly
 from advisor.cli.printing import print_answer, tell
-from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
+from advisor.cli.questions import SectionedCommand, output_option, question_options, typed_option
 from advisor.cli.sweep_status import log, status, stop
 from advisor.domain import Measurement, Trial
-from advisor.errors import UsageError
 from advisor.runs.adaptive import adaptive_from, run_adaptive
 from advisor.runs.fields import Moment
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watching
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from advisor.sweeps.measurement_store import MeasurementStore
     from advisor.sweeps.run.runner import Progress
 
+_KEPT = "interrupted; what was measured is stored; the same command goes on"
 # Printed if the advisor chose the executor.
 _EXECUTORS = {
     "process": "one trial at a time, each in a process: with one GPU or none, Ray brings nothing",
@@ -114,24 +114,12 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
     return f"{counted}, about {minutes} min{cost} on a quiet machine."
 
 
-class _FreshSince(FieldType):
-    """A click type for `--fresh-since`, which EventBridge Scheduler passes in an environment variable."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The parsed time; the hint of its `UsageError` names both places where it may be set."""
-        try:
-            return super().convert(value, param, ctx)
-        except UsageError as error:
-            error.hint = "it stands in --fresh-since, or in ADVISOR_FRESH_SINCE"
-            raise
-
-
 @sweep.command(cls=GridCommand)
 @question_options(SweepRun)
 @question_options(Watching, "watching")
-@click.option(
+@typed_option(
+    Moment(),
     "--fresh-since",
-    type=_FreshSince(Moment(), "fresh_since"),
     envvar="ADVISOR_FRESH_SINCE",
     show_envvar=True,
     help="Repeat trials measured before this time: 2026-11-21T03:00Z.",
@@ -151,9 +139,8 @@ def run(question: SweepRun, watching: Watching, fresh_since: datetime | None, ou
 def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str) -> None:
     from advisor.store.measurements import open_store
 
-    kept = sweep_view.Kept(adaptive=question.adaptive)
-    with leaving_cleanly(kept.words), closing(open_store()) as store, driving(store.identity):
-        with _followed(question, watching, kept, store.name) as (trials, following):
+    with leaving_cleanly(lambda: _KEPT), closing(open_store()) as store, driving(store.identity):
+        with _followed(question, watching, store.name) as (trials, following):
             if question.adaptive:
                 ended = _run_adaptively(trials, question, store, following, fresh_since)
             else:
@@ -171,7 +158,7 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
 
 @contextmanager
 def _followed(
-    question: SweepRun, watching: Watching, kept: sweep_view.Kept, database: str
+    question: SweepRun, watching: Watching, database: str
 ) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
     """Prepare a sweep's data; yield its trials and a function that takes progress, shows and publishes it."""
     where = "" if question.ray_address else HERE
@@ -187,12 +174,7 @@ def _followed(
             tell(_EXECUTORS[executor])
         watch.planned(trials, executor=executor, database=database)
         with sweep_view.trial_progress(watch.tally) as show:
-
-            def note(progress: Progress) -> None:
-                kept.last = progress
-                show(progress)
-
-            yield trials, watch.following(note)
+            yield trials, watch.following(show)
 
 
 @sweep.command("list", cls=GridCommand)

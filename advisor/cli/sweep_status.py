@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,11 +38,8 @@ if TYPE_CHECKING:
 _COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest last
 
 
-def snapshot_lines(
-    snapshot: Snapshot, trouble: str = "", planned: Mapping[int, int] = MappingProxyType({})
-) -> list[str]:
-    """The text of `sweep status`: trials counted by result, running trials, and the expected end. `planned`
-    is the number of trials of each sweep on this machine, by process id."""
+def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
+    """The text of `sweep status`: trials counted by result, running trials, and the expected end."""
     lines = [format_counted(snapshot.total, "trial")]
     lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in counts_of(snapshot).items()]
     if snapshot.running:
@@ -61,14 +57,7 @@ def snapshot_lines(
     if snapshot.submitted:
         counted = format_counted(snapshot.submitted, "trial")
         lines += ["", f"Submitted, and not begun: {counted}."]
-    if planned:
-        for pid, count in planned.items():
-            lines += [
-                "",
-                f"Process {pid} of this machine measures {format_counted(count, 'trial')}; those that "
-                "it has not begun are not counted here: describe the sweep with its options.",
-            ]
-    elif snapshot.left:
+    if snapshot.left:
         lines += ["", *_end_lines(snapshot)]
     if trouble:
         seen = snapshot.at.strftime("%H:%M:%S")
@@ -120,13 +109,8 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
     with closing(open_store(reading=True)) as store:
         stored = store.read(trial_ids)
         snapshot = look_at(store, trial_ids, {row.trial_id for row in stored.damaged})
-        drivers = drivers_here(store.identity)
     print_damaged(stored)
-    planned: dict[int, int] = {}
-    if question.is_empty and output == "table":  # from this machine's log
-        began = (line for line in log_lines(sweep_log_path()) if line.get("event") == "sweep_began")
-        planned = {line["pid"]: line["trials"] for line in began if line.get("pid") in drivers}
-    print_answer(output, snapshot_document(snapshot), lambda: snapshot_lines(snapshot, planned=planned))
+    print_answer(output, snapshot_document(snapshot), lambda: snapshot_lines(snapshot))
     fail_if_damaged(stored)
 
 
@@ -217,9 +201,6 @@ def _described(question: SweepGrid) -> list[str] | None:
     return [trial.trial_id for trial in plan_sweep(question, data)]
 
 
-_FEWEST_CHARACTERS = 4
-
-
 @click.command()
 @click.argument("trial_id", required=False)
 @click.option("--log-file", type=click.Path(path_type=Path), help="Log file of `sweep run --log-file`.")
@@ -238,8 +219,6 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
     if trial_id is None:
         _print(output, deque(log_lines(path), maxlen=last), of_many=True)
         return
-    if len(trial_id) < _FEWEST_CHARACTERS:
-        raise UsageError(f"'{trial_id}' may mean many trials", hint=f"give {_FEWEST_CHARACTERS} characters")
     _print(output, _story(path, trial_id.lower()))
 
 

@@ -51,10 +51,8 @@ def print_damaged(stored: Stored) -> None:
 def fail_if_damaged(stored: Stored) -> None:
     """Raise `DataError` if rows could not be read. Call it after the answer was printed."""
     if stored.damaged:
-        raise DataError(
-            f"{format_counted(len(stored.damaged), 'row')} of the database cannot be read",
-            hint="each is named above; the answer has the others",
-        )
+        text = f"{format_counted(len(stored.damaged), 'row')} of the database cannot be read"
+        raise DataError(text, hint="each is named above; the answer has the others")
 
 
 _BAR = 24
@@ -100,10 +98,8 @@ _RIGHT = (4, 5, 6)
 def raise_failures(outcome: Outcome, again: str = "run the same command with") -> None:
     """Raise `MeasuringError` if trials failed; `again` completes its hint on how to measure them again."""
     if outcome.failed:
-        raise MeasuringError(
-            f"{outcome.failed} of {outcome.measured} trials failed, the first one: {outcome.first_failure}",
-            hint=f"mend that and {again} --retry-failed",
-        )
+        text = f"{outcome.failed} of {outcome.measured} trials failed, the first one: {outcome.first_failure}"
+        raise MeasuringError(text, hint=f"mend that and {again} --retry-failed")
 
 
 def print_trials(
@@ -184,26 +180,6 @@ def trial_progress(tally: Tally) -> Iterator[Callable[[Progress], None]]:
                 print_above(result_line(progress, progress.measurement))
 
         yield update
-
-
-class Kept:
-    """Describes what is kept of an interrupted sweep; `last` is the latest progress."""
-
-    def __init__(self, *, adaptive: bool = False) -> None:
-        self._adaptive = adaptive
-        self.last: Progress | None = None
-
-    def words(self) -> str:
-        """A sentence on the stored results and how to continue; without a count for an adaptive sweep."""
-        if self._adaptive:
-            return "interrupted; what was measured is stored; the same command goes on"
-        if self.last is None:
-            return "interrupted before the first trial; the same command begins again"
-        stored = self.last.skipped + self.last.done
-        return (
-            f"interrupted; {stored} of {self.last.skipped + self.last.total} trials are stored, "
-            "the running one is abandoned; the same command goes on"
-        )
 
 
 def result_line(progress: Progress, measurement: Measurement) -> str:

@@ -88,7 +88,6 @@ class Threads:
         most = settings.most_waiting
         self._quick = _Queue("quick", settings.most_at_once, _QUICK_SHARE, most)
         self._slow = _Queue("slow", settings.most_slow_at_once, _SLOW_SHARE, most)
-        self._left_alone: set[asyncio.Task[Any]] = set()
         self._collected_from = 0.0
 
     async def run(self, work: Callable[..., T], *arguments: Any, slow: bool = False) -> T:
@@ -110,10 +109,9 @@ class Threads:
             leaving.cancel()
             if not task.done():
                 visit.has_left = True
-                if visit.is_computed:  # a thread cannot be cancelled and keeps its turn until it ends
-                    self._left_alone.add(task)
-                    task.add_done_callback(self._forget)
-                else:
+                # A thread cannot be cancelled and keeps its turn until it ends.
+                task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+                if not visit.is_computed:
                     task.cancel()
         if not task.done():
             raise client_left()
@@ -148,11 +146,6 @@ class Threads:
                 _give_back(0)
                 ended = time.monotonic()
                 self._collected_from = ended + 19 * (ended - began)
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._left_alone.discard(task)
-        if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not warn
 
 
 def _busy() -> Problem:

@@ -165,13 +165,8 @@ def _problem_of(error: Exception, visit: Visit, request_id: str) -> Problem:
     if isinstance(error, ClientDisconnect):  # before the whole body arrived
         return client_left()
     _LOG.error("defect", extra={"id": request_id, "error": repr(error)}, exc_info=error)
-    return Problem(
-        500,
-        "defect",
-        Message("the service failed; its log has more under id {id}", id=request_id),
-        hint="tell whoever runs it this id",
-        id=request_id,
-    )
+    detail = Message("the service failed; its log has more under id {id}", id=request_id)
+    return Problem(500, "defect", detail, hint="tell whoever runs it this id", id=request_id)
 
 
 def _add_headers(start: AsgiMessage, visit: Visit, request_id: str) -> None:
@@ -227,7 +222,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     state.settings, state.context = settings, context
     state.authenticator, state.rates = Authenticator(settings), RateLimits(settings.rate_limit)
     state.auditor, state.threads = Auditor(AuditLog(settings.audit_log)), Threads(settings)
-    state.probe, state.kept = service.StoreProbe(settings), KeptAnswers()
+    state.kept = KeptAnswers()
     for router in ROUTERS:
         app.include_router(router)
     for kind in HANDLED:

@@ -7,10 +7,9 @@ headers; other programs send neither. CORS stays closed.
 
 Before a route is reached, the caller is recognised by a key, by a session cookie, or by being on this machine
 while there are no keys. Each route under /v1 names the scope that it needs. Each worker process reads the
-(small) tables of keys in a separate thread and uses them for `FRESH_SECONDS`. After half of that time it
-reads them again in the background, so that under load no request waits. A key that is missing may be new, so
-the tables are read once more. If the store cannot be read, the last reading serves for `STALE_SECONDS`, and
-then all requests that need a key are refused."""
+(small) tables of keys in a separate thread and uses them for `FRESH_SECONDS`. A key that is missing may be
+new, so the tables are read once more. If the store cannot be read, the last reading serves for
+`STALE_SECONDS`, and then all requests that need a key are refused."""
 
 from __future__ import annotations
 
@@ -27,7 +26,6 @@ from urllib.parse import quote
 from limits import RateLimitItemPerSecond
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import FixedWindowRateLimiter
-from msgspec import Struct
 from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Send
@@ -37,7 +35,7 @@ from advisor.errors import AdvisorError
 from advisor.messages import Message
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
-from advisor.service.visits import LOCAL, LOCAL_READER, Caller, Visit, client_network, unauthorized
+from advisor.service.visits import LOCAL, LOCAL_READER, NEEDS_KEY, Caller, Visit, client_network, unauthorized
 from advisor.store.keys import ApiKeys, Holders, Scope, StoredKey, digest_of, key_id_of
 
 COOKIE = "advisor_session"
@@ -46,7 +44,6 @@ STALE_SECONDS = 10.0
 # The last use of a key is written at most this often, so that requests cause few writes.
 USE_NOTED_EVERY_SECONDS = 900.0
 _READING_SECONDS = 1.0
-_SECONDS_BETWEEN_READINGS = 0.1
 # Short, because a client waits for its answer meanwhile.
 _STORE_PATIENCE_SECONDS = 0.5
 _BEARER = "bearer "
@@ -65,7 +62,7 @@ class KeyCache:
         self._book: ApiKeys | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
         self._holders = Holders({}, {})
-        # Monotonic times at which the last successful reading and the last reading of any kind began.
+        # Monotonic times at which the last successful and the latest reading began.
         self._read_at = self._began_at = -float("inf")
         self._reading: asyncio.Task[None] | None = None
         self._used_at: dict[str, float] = {}
@@ -78,24 +75,22 @@ class KeyCache:
         `FRESH_SECONDS` ago, or, while the store cannot be read, less than `STALE_SECONDS` ago.
 
         Raises `StoreUnreadableError` if the last reading is older than that."""
-        now = time.monotonic()
-        age = now - self._read_at
-        if self._read_at >= since and age < FRESH_SECONDS:
-            if age > FRESH_SECONDS / 2:
-                self._start_reading()
-            return self._holders
-        is_reading = self._reading is not None and not self._reading.done()
-        failed = self._began_at > self._read_at and not is_reading
-        if not failed or now - self._began_at >= FRESH_SECONDS:
-            if age < _SECONDS_BETWEEN_READINGS:  # unknown keys must not cause many readings
-                await asyncio.sleep(_SECONDS_BETWEEN_READINGS - age)
-            reading = self._start_reading()
+        if self._read_at < since or time.monotonic() - self._read_at >= FRESH_SECONDS:
+            if self._reading is None or self._reading.done():
+                self._began_at = time.monotonic()
+                self._reading = asyncio.create_task(self._read())
             patience = self._began_at + _READING_SECONDS - time.monotonic()  # a reading may hang
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(reading), patience)
+                await asyncio.wait_for(asyncio.shield(self._reading), patience)
         if time.monotonic() - self._read_at > STALE_SECONDS:
             raise StoreUnreadableError
         return self._holders
+
+    async def can_be_read(self) -> bool:
+        """Whether the store answers now; it is asked once in `FRESH_SECONDS`, however many ask."""
+        with suppress(StoreUnreadableError):
+            await self.holders()
+        return time.monotonic() - self._read_at < 2 * FRESH_SECONDS
 
     def note_use(self, key: StoredKey, now: float) -> None:
         """Have the thread write to the store that the key was used at `now` (seconds since 1970)."""
@@ -109,12 +104,6 @@ class KeyCache:
         self._thread.shutdown(wait=True, cancel_futures=True)
         if self._book is not None:
             self._book.close()
-
-    def _start_reading(self) -> asyncio.Task[None]:
-        if self._reading is None or self._reading.done():
-            self._began_at = time.monotonic()
-            self._reading = asyncio.create_task(self._read())
-        return self._reading
 
     async def _read(self) -> None:
         began, loop = self._began_at, asyncio.get_running_loop()
@@ -137,11 +126,8 @@ class KeyCache:
                 self._book.used({key_id: moment})
 
 
-class Identity(Struct, frozen=True):
-    """A caller, or the reason why a request has none."""
-
-    caller: Caller | None
-    reason: str = "this needs a key"
+# A caller, or the reason why a request has none.
+Identity = Caller | str
 
 
 class Authenticator:
@@ -164,12 +150,12 @@ class Authenticator:
         """The identity that a key stands for. Raises `StoreUnreadableError` as `identify` does."""
         key_id = key_id_of(key)
         if key_id is None:
-            return Identity(None, "this is no key of this service")
+            return "this is no key of this service"
         stored = (await self.keys.holders()).keys.get(key_id)
         if stored is None:
             stored = (await self.keys.holders(since=time.monotonic())).keys.get(key_id)
         if stored is None or not stored.is_made_of(key):
-            return Identity(None, "this key is not known")
+            return "this key is not known"
         return self._of_stored(stored, "key")
 
     async def _of_session(self, token: str) -> Identity:
@@ -183,7 +169,7 @@ class Authenticator:
             if stored is not None:
                 return self._of_stored(stored, "session")
         local = await self._of_machine()
-        return local if local.caller else Identity(None, "this login has ended")
+        return local if isinstance(local, Caller) else "this login has ended"
 
     async def _of_machine(self) -> Identity:
         try:
@@ -191,16 +177,15 @@ class Authenticator:
         except StoreUnreadableError:
             if not self._is_loopback or self.keys.had_keys or not self.keys.was_read:
                 raise
-            return Identity(LOCAL_READER)  # it had no keys, and answers need no store
-        return Identity(LOCAL if self._is_loopback and not self.keys.had_keys else None)
+            return LOCAL_READER  # it had no keys, and answers need no store
+        return LOCAL if self._is_loopback and not self.keys.had_keys else NEEDS_KEY
 
     def _of_stored(self, stored: StoredKey, by: str) -> Identity:
         now = time.time()
         if not stored.works(now):
-            ended = stored.revoked_at is not None
-            return Identity(None, "this key was revoked" if ended else "this key has expired")
+            return "this key has expired" if stored.revoked_at is None else "this key was revoked"
         self.keys.note_use(stored, now)
-        return Identity(Caller(by, Scope(stored.scope), stored.key_id, stored.name))
+        return Caller(by, Scope(stored.scope), stored.key_id, stored.name)
 
 
 LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -312,19 +297,15 @@ class Gate:
         except StoreUnreadableError:
             detail = "the store of keys cannot be read at the moment"
             raise Problem(503, "keys-unreadable", detail, retry=5) from None
-        caller = identity.caller
+        caller = identity if isinstance(identity, Caller) else None
         if caller and caller.by == "loopback" and _is_forwarded(visit):
-            raise Problem(
-                403,
-                "forwarded",
-                "a proxy forwards this to a service without keys",
-                hint="make one: advisor keys add NAME --scope read",
-            )
+            hint = "make one: advisor keys add NAME --scope read"
+            raise Problem(403, "forwarded", "a proxy forwards this to a service without keys", hint=hint)
         if visit.path == "/metrics" and self._is_loopback and not _is_forwarded(visit):
             caller = caller or LOCAL_READER
         if caller is None:
-            return await self._refuse_stranger(visit, identity.reason)
-        if caller and caller.by == "session" and visit.changes and not is_own_page(visit):
+            return await self._refuse_stranger(visit, str(identity))
+        if caller.by == "session" and visit.changes and not is_own_page(visit):
             raise foreign_page()
         visit.caller = caller
         await self._rates.count(visit)
@@ -337,12 +318,9 @@ class Gate:
                 raise Problem(400, "doubled-header", detail)
         host = visit.headers.get("host", "")
         if self._names is not None and host_name(host) not in self._names:
-            raise Problem(
-                421,
-                "unknown-host",
-                Message("this service has no name '{host}'", host=host[:100]),
-                hint="use localhost, or start it with --public-host NAME",
-            )
+            hint = "use localhost, or start it with --public-host NAME"
+            detail = Message("this service has no name '{host}'", host=host[:100])
+            raise Problem(421, "unknown-host", detail, hint=hint)
         if is_foreign_page(visit):
             raise foreign_page()
         if "\0" in visit.path or b"%00" in visit.scope.get("query_string", b""):
@@ -386,12 +364,8 @@ def is_own_page(visit: Visit) -> bool:
 
 def foreign_page() -> Problem:
     """A 403 problem for a request from another site's page."""
-    return Problem(
-        403,
-        "foreign-origin",
-        "a browser sent this from another site's page",
-        hint="use the page of this service, or a program",
-    )
+    hint = "use the page of this service, or a program"
+    return Problem(403, "foreign-origin", "a browser sent this from another site's page", hint=hint)
 
 
 def _is_own_origin(visit: Visit) -> bool:

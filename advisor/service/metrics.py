@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 from datetime import UTC, date, datetime, time
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
@@ -17,13 +17,12 @@ FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # In seconds: from answers kept in memory to questions with very many candidates.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REGISTRY = CollectorRegistry()
+_counter = partial(Counter, registry=REGISTRY)
+_latest = partial(Gauge, registry=REGISTRY, multiprocess_mode="max")
 
 # The label `route` is the route's template, never a path that a client sent.
-REQUESTS = Counter(
-    "advisor_http_requests",
-    "Requests answered, by route and status.",
-    ("route", "method", "status"),
-    registry=REGISTRY,
+REQUESTS = _counter(
+    "advisor_http_requests", "Requests answered, by route and status.", ("route", "method", "status")
 )
 SECONDS = Histogram(
     "advisor_http_request_seconds",
@@ -32,13 +31,10 @@ SECONDS = Histogram(
     buckets=_BUCKETS,
     registry=REGISTRY,
 )
-RECOMMENDATIONS = Counter(
-    "advisor_recommendations",
-    "Recommendations, by whether an offer met the question.",
-    ("outcome",),
-    registry=REGISTRY,
+RECOMMENDATIONS = _counter(
+    "advisor_recommendations", "Recommendations, by whether an offer met the question.", ("outcome",)
 )
-TOOL_CALLS = Counter("advisor_tool_calls", "Calls of tools by agents, by tool.", ("tool",), registry=REGISTRY)
+TOOL_CALLS = _counter("advisor_tool_calls", "Calls of tools by agents, by tool.", ("tool",))
 IN_PROGRESS = Gauge(
     "advisor_answers_in_progress",
     "Answers that are computed or wait for it, by queue.",
@@ -46,19 +42,10 @@ IN_PROGRESS = Gauge(
     registry=REGISTRY,
     multiprocess_mode="livesum",
 )
-_catalog = Gauge(
-    "advisor_catalog_timestamp_seconds",
-    "The day of the catalogue's latest prices, in Unix time.",
-    registry=REGISTRY,
-    multiprocess_mode="max",
+_catalog = _latest(
+    "advisor_catalog_timestamp_seconds", "The day of the catalogue's latest prices, in Unix time."
 )
-_build = Gauge(
-    "advisor_build_info",
-    "1; its labels say what runs.",
-    ("version", "python"),
-    registry=REGISTRY,
-    multiprocess_mode="max",
-)
+_build = _latest("advisor_build_info", "1; its labels say what runs.", ("version", "python"))
 
 
 @cache

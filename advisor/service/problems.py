@@ -123,13 +123,9 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 def too_large(most_bytes: int) -> Problem:
     """A 413 problem. It closes the connection, because the rest of the body is not read."""
-    return Problem(
-        413,
-        "too-large",
-        Message("the body may have {most:,} bytes", most=most_bytes),
-        hint="send less at once; `advisor serve --max-body` allows more",
-        headers={"Connection": "close"},
-    )
+    hint = "send less at once; `advisor serve --max-body` allows more"
+    detail = Message("the body may have {most:,} bytes", most=most_bytes)
+    return Problem(413, "too-large", detail, hint=hint, headers={"Connection": "close"})
 
 
 def client_left() -> Problem:
@@ -144,13 +140,9 @@ def _other_method(request: Request) -> Problem:
         if route.path and compile_path(route.path)[0].match(request.url.path):
             methods |= route.methods or set()
     allowed = ", ".join(sorted(methods))
-    return Problem(
-        405,
-        "method-not-allowed",
-        Message("{path} does not take {method}", path=path, method=request.method[:20]),
-        hint=Message("it takes {methods}", methods=allowed),
-        headers={"Allow": allowed},
-    )
+    hint = Message("it takes {methods}", methods=allowed)
+    detail = Message("{path} does not take {method}", path=path, method=request.method[:20])
+    return Problem(405, "method-not-allowed", detail, hint=hint, headers={"Allow": allowed})
 
 
 def _shown(text: Message | str) -> str:

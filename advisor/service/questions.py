@@ -27,12 +27,9 @@ async def json_body(request: Request) -> bytes:
     """The body of a request whose Content-Type is JSON. Raises `Problem` 415 for any other type."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
-        raise Problem(
-            415,
-            "unsupported-media-type",
-            Message("the body is '{kind}', not JSON", kind=kind[:60]),
-            hint="send it with Content-Type: application/json",
-        )
+        hint = "send it with Content-Type: application/json"
+        detail = Message("the body is '{kind}', not JSON", kind=kind[:60])
+        raise Problem(415, "unsupported-media-type", detail, hint=hint)
     return await request.body()
 
 
@@ -71,10 +68,6 @@ async def form_fields(request: Request) -> dict[str, str]:
     try:
         posted = parse_qs(body, max_num_fields=_MOST_FIELDS)
     except ValueError:
-        raise Problem(
-            400,
-            "unreadable",
-            Message("a form has {most} fields at most", most=_MOST_FIELDS),
-            hint="send the fields of the page's own form",
-        ) from None
+        detail = Message("a form has {most} fields at most", most=_MOST_FIELDS)
+        raise Problem(400, "unreadable", detail, hint="send the fields of the page's own form") from None
     return {name: values[0].strip() for name, values in posted.items() if values[0].strip()}

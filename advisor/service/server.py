@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import multiprocessing
 import os
 import resource
-import shutil
 import signal
 import socket
 import tempfile
 import time
-from contextlib import closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +34,6 @@ _GRACE_SECONDS = 10
 _APPLICATION = "advisor.service.server:worker_application"
 # A variable of prometheus-client, which reads it when it is imported.
 _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-_METRICS_PREFIX = "advisor-metrics-"
 
 
 # Data that forked workers inherit; spawned ones find nothing here and load it themselves.
@@ -128,7 +124,9 @@ def check_may_listen(settings: Settings) -> None:
     service (by an address other than loopback or a public name). Raise `DataError` if the audit log cannot be
     written or the store cannot be read."""
     AuditLog(settings.audit_log).check()
-    if (not settings.is_loopback or settings.public_hosts) and not _has_working_key(settings):
+    with closing(ApiKeys(settings.database_url, reading=True)) as book:
+        has_key = any(key.works(time.time()) for key in book.all())
+    if not has_key and (settings.public_hosts or not settings.is_loopback):
         hint = "make one: advisor keys add NAME --scope read"
         if settings.is_loopback:
             raise UsageError("--public-host needs keys: others will ask under that name", hint=hint)
@@ -137,17 +135,32 @@ def check_may_listen(settings: Settings) -> None:
             host=settings.host,
             hint=f"{hint}, or leave --host out",
         )
-    _check_port(settings)
-
-
-def _has_working_key(settings: Settings) -> bool:
-    with closing(ApiKeys(settings.database_url, reading=True)) as book:
-        return any(key.works(time.time()) for key in book.all())
+    host, port = address_of(settings)
+    # With SO_REUSEPORT a second server would silently share a port that is taken.
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise UsageError(
+                "the service cannot listen on {host}:{port} ({reason})",
+                host=host,
+                port=port,
+                reason=error.strerror,
+                hint="name another port from 1024 on with --port, or end the program that has it",
+            ) from None
 
 
 def address_of(settings: Settings) -> tuple[str, int]:
     """The IP address and port to listen on. Raises `UsageError` if the host cannot be resolved."""
-    return _resolved(settings)[1]
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+    except OSError:
+        raise UsageError(
+            "--host {host} is no address", host=settings.host, hint="name one, as 127.0.0.1"
+        ) from None
+    host, port, *_ = found[0][4]
+    return str(host), int(port)
 
 
 def url_of(settings: Settings) -> str:
@@ -179,75 +192,10 @@ def logging_settings(level: str) -> dict[str, Any]:
     }
 
 
-def _resolved(settings: Settings) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    try:
-        family, *_, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError:
-        raise UsageError(
-            "--host {host} is no address", host=settings.host, hint="name one, as 127.0.0.1"
-        ) from None
-    return family, (str(address[0]), int(address[1]))
-
-
-def _check_port(settings: Settings) -> None:
-    """Raise `UsageError` if the port is in use; with SO_REUSEPORT a second server would silently share it."""
-    family, address = _resolved(settings)
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(address)
-        except OSError as error:
-            raise _unavailable(settings, error) from None
-
-
-def _unavailable(settings: Settings, error: OSError) -> UsageError:
-    port = settings.port
-    if error.errno == errno.EADDRINUSE:
-        return UsageError(
-            "port {port} is taken by another program",
-            port=port,
-            hint="name another with --port, or end that one",
-        )
-    if error.errno == errno.EACCES:
-        return UsageError(
-            "port {port} may not be taken by this user", port=port, hint="name one above 1023 with --port"
-        )
-    return UsageError(
-        "the service cannot listen on {host}:{port} ({reason})",
-        host=settings.host,
-        port=port,
-        reason=error.strerror,
-    )
-
-
-def _metrics_folder(workers: int) -> Any:
+def _metrics_folder(workers: int) -> AbstractContextManager[object]:
     """A context with a temporary folder for the metrics of several workers, unless the operator set one."""
     if workers == 1 or os.environ.get(_METRICS_VARIABLE):
         return nullcontext()
-    _remove_orphans()
-    folder = tempfile.TemporaryDirectory(prefix=_METRICS_PREFIX)
+    folder = tempfile.TemporaryDirectory(prefix="advisor-metrics-")
     os.environ[_METRICS_VARIABLE] = folder.name
-    _lock_of(folder.name)
     return folder
-
-
-def _remove_orphans() -> None:
-    """Delete the metrics folders of servers that were killed, which are those whose lock is free."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_METRICS_PREFIX}*"):
-        with suppress(OSError):
-            if path.stat().st_uid == os.getuid():
-                os.close(_lock_of(path))
-                shutil.rmtree(path)
-
-
-def _lock_of(folder: str | Path) -> int:
-    """Lock the folder's lock file until this process and its workers end. `OSError` if it is locked."""
-    lock = os.open(Path(folder) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise
-    return lock

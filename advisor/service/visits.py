@@ -34,23 +34,23 @@ class Caller(Struct, frozen=True):
     key_id: str | None = None
     name: str | None = None
 
-    @property
-    def may_spend(self) -> bool:
-        """Whether the caller may spend money at a cloud; that takes a key of scope admin."""
-        return self.key_id is not None and self.scope is Scope.ADMIN
 
-
+NEEDS_KEY = "this needs a key"
 LOCAL = Caller("loopback", Scope.ADMIN)
 LOCAL_READER = Caller("loopback", Scope.READ)
 
 
 class Visit(Struct):
-    """One request from its headers to its answer. `needed` is the scope that its route requires, `subject`
-    the name of what it changes, `refusal` the reason for refusing it, `receive` the ASGI channel that reports
-    a disconnect (None: the route reads it), and `rate_headers` the RateLimit headers of the answer."""
+    """One request from its headers to its answer. `address` is the client's IP address, `needed` the scope
+    that its route requires, `subject` the name of what it changes, `refusal` the reason for refusing it,
+    `receive` the ASGI channel that reports a disconnect (None: the route reads it), and `rate_headers` the
+    RateLimit headers of the answer."""
 
     scope: AsgiScope
     headers: Headers
+    method: str
+    path: str
+    address: str
     caller: Caller | None = None
     needed: Scope | None = None
     subject: str | None = None
@@ -66,7 +66,8 @@ class Visit(Struct):
         """The visit stored in an ASGI scope; creates and stores one if there is none."""
         state = scope.setdefault("state", {})
         if "visit" not in state:
-            state["visit"] = cls(scope, Headers(scope=scope))
+            address = (scope.get("client") or ("",))[0]
+            state["visit"] = cls(scope, Headers(scope=scope), scope["method"], scope["path"], address)
         visit: Visit = state["visit"]
         return visit
 
@@ -79,21 +80,6 @@ class Visit(Struct):
     def still_waits(self) -> bool:
         """Whether the client is still connected and has waited less than `PATIENCE_SECONDS`."""
         return not self.has_left and time.monotonic() < self.began + PATIENCE_SECONDS
-
-    @property
-    def method(self) -> str:
-        """The HTTP method, in capitals."""
-        return str(self.scope["method"])
-
-    @property
-    def path(self) -> str:
-        """The path of the URL, without the query."""
-        return str(self.scope["path"])
-
-    @property
-    def address(self) -> str:
-        """The client's IP address."""
-        return (self.scope.get("client") or ("",))[0]
 
     @property
     def client(self) -> str:
@@ -160,7 +146,7 @@ def require_scope(request: Request, scope: Scope) -> None:
     visit.needed = scope
     caller = visit.caller
     if caller is None:
-        raise unauthorized("this needs a key")
+        raise unauthorized(NEEDS_KEY)
     if not caller.scope.allows(scope):
         name = scope.value
         raise Problem(
@@ -179,25 +165,17 @@ def require_scope(request: Request, scope: Scope) -> None:
 
 
 def require_spender(request: Request) -> None:
-    """Raise `Problem` 403 if the caller may not spend money at a cloud."""
+    """Raise `Problem` 403 if the caller may not spend money at a cloud; that takes a key of scope admin."""
     visit = visit_of(request)
-    visit.needed = Scope.ADMIN
-    if visit.caller is None or not visit.caller.may_spend:
-        raise Problem(
-            403,
-            "forbidden",
-            "spending money at a cloud needs a key of scope admin, on this machine too",
-            hint="make one: advisor keys add NAME --scope admin",
-            scope=Scope.ADMIN.value,
-        )
+    visit.needed, caller = Scope.ADMIN, visit.caller
+    if caller is None or caller.key_id is None or caller.scope is not Scope.ADMIN:
+        hint = "make one: advisor keys add NAME --scope admin"
+        detail = "spending money at a cloud needs a key of scope admin, on this machine too"
+        raise Problem(403, "forbidden", detail, hint=hint, scope=Scope.ADMIN.value)
 
 
 def unauthorized(detail: str) -> Problem:
     """A 401 problem that says which header a client has to send."""
-    return Problem(
-        401,
-        "unauthorized",
-        detail,
-        hint="send 'Authorization: Bearer adv_..'; make one: advisor keys add NAME --scope read",
-        headers={"WWW-Authenticate": 'Bearer realm="advisor"'},
-    )
+    hint = "send 'Authorization: Bearer adv_..'; make one: advisor keys add NAME --scope read"
+    headers = {"WWW-Authenticate": 'Bearer realm="advisor"'}
+    return Problem(401, "unauthorized", detail, hint=hint, headers=headers)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor import units
-from advisor.errors import UsageError, unknown_name
+from advisor.errors import UsageError
 from advisor.quantities import (
     parse_memory_mib,
     parse_number,
@@ -34,11 +34,6 @@ def test_sizes_are_binary_whatever_the_spelling_and_a_rate_needs_its_per_second(
 def test_what_is_no_size_is_refused_with_an_example(text):
     with pytest.raises(UsageError, match=r"512MiB|above 0"):
         parse_memory_mib(text)
-
-
-@given(st.floats(min_value=0.01, max_value=1e6))
-def test_a_size_survives_its_own_spelling(gib):
-    assert math.isclose(parse_memory_mib(f"{gib:.6f}GiB"), gib * 1024, rel_tol=1e-3)
 
 
 @pytest.mark.parametrize("text", EXAMPLES["no_targets"])
@@ -123,10 +118,6 @@ def test_a_printed_price_is_the_price_and_prints_itself(usd):
     least = ((100, 0), (10, 2), (0.1, 3), (0, 4))
     assert digits == {0: 0}.get(usd, next(many for most, many in least if abs(printed) >= most))
     assert text.startswith("-") == (usd < 0)
-
-
-def test_near_names_are_found_whatever_their_case():
-    assert "did you mean A100?" in str(unknown_name("GPU", "a10o", ["A100", "T4"]))
 
 
 @given(st.floats(1e-6, 1e9))

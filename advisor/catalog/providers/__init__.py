@@ -34,11 +34,8 @@ def provider_of(file: PriceFile) -> Provider:
     for provider in PROVIDERS:
         if provider.reads(file):
             return provider
-    raise UsageError(
-        "this JSON is none of the price lists that can be read",
-        hint=Message(
-            "rows of a tracker have a provider, a GPU and a price in US dollars; "
-            "ec2instances.info lists types with their pricing"
-        ),
-        field="file",
+    hint = Message(
+        "rows of a tracker have a provider, a GPU and a price in US dollars; "
+        "ec2instances.info lists types with their pricing"
     )
+    raise UsageError("this JSON is none of the price lists that can be read", hint=hint, field="file")

@@ -92,19 +92,10 @@ def overlays_of_hours(
 
 
 def _why_unused(hour: GpuHour, offers: Sequence[Offer], factor: float) -> str:
-    if not offers:
-        return "the cloud lists prices of types, not of GPUs"
-    if hour.market is not Market.ON_DEMAND:
-        return "no spot prices of the cloud are known"
-    named = [offer for offer in offers if _tier_of_type(offer) == hour.tier and _is_card(offer, hour)]
-    if not named:
-        return "no known type of the cloud is sold by this GPU"
-    named = [offer for offer in named if _is_size(offer, hour)]
-    if not named:
-        return "the cloud sells no type with this many of the GPU by the GPU"
-    if not any(_is_plausible(offer, hour, factor) for offer in named):
-        return TOO_FAR
-    return SECOND_PRICE
+    fitting = [offer for offer in offers if _fits(offer, hour)]
+    if not fitting:
+        return "no known type of the cloud is sold on demand by this GPU, or by this many of it"
+    return SECOND_PRICE if any(_is_plausible(offer, hour, factor) for offer in fitting) else TOO_FAR
 
 
 def _gpu_offers(catalog: Catalog, cloud: str) -> list[Offer]:
@@ -129,25 +120,18 @@ def _gpu_offers(catalog: Catalog, cloud: str) -> list[Offer]:
 
 def _best_hour(offer: Offer, hours: Sequence[GpuHour]) -> GpuHour | None:
     """The row with the most exact card name, then with the size; of those the latest, then the cheapest."""
-    tier = _tier_of_type(offer)
-    fitting = [
-        hour
-        for hour in hours
-        if hour.market is Market.ON_DEMAND
-        and hour.tier == tier
-        and _is_size(offer, hour)
-        and _is_card(offer, hour)
-    ]
-    exact = {
-        hour.path: (-len(_words(hour.card)), hour.gpu_count is None, -hour.as_of.toordinal(), hour.usd)
-        for hour in fitting
-    }
-    return min(fitting, key=lambda hour: exact[hour.path], default=None)
+
+    def order(hour: GpuHour) -> tuple[int, bool, int, float]:
+        return -len(_words(hour.card)), hour.gpu_count is None, -hour.as_of.toordinal(), hour.usd
+
+    return min((hour for hour in hours if _fits(offer, hour)), key=order, default=None)
 
 
-def _is_size(offer: Offer, hour: GpuHour) -> bool:
-    """Whether a row is for the offer's size; many GPUs cost less each, so other sizes do not count."""
-    return hour.gpu_count in (None, offer.instance.gpu_count)
+def _fits(offer: Offer, hour: GpuHour) -> bool:
+    """Whether a row is for the offer's card, tier and size: many GPUs cost less each."""
+    is_size = hour.gpu_count in (None, offer.instance.gpu_count)
+    is_tier = hour.market is Market.ON_DEMAND and hour.tier == _tier_of_type(offer)
+    return is_size and is_tier and _is_card(offer, hour)
 
 
 def _is_plausible(offer: Offer, hour: GpuHour, factor: float) -> bool:
@@ -188,11 +172,6 @@ _PER_INSTANCE = (
     *("pricehour", "priceperhour", "hourlyprice", "price"),
 )
 PRICES = (*_PER_GPU, *_PER_INSTANCE)
-# Price fields in other currencies: their rows are counted and left out.
-_OTHER_CURRENCIES = ("eur", "gbp", "cny", "inr", "jpy", "cad", "aud", "chf")
-_OTHER_CURRENCY_PRICES = tuple(
-    name.replace("usd", currency) for name in PRICES if "usd" in name for currency in _OTHER_CURRENCIES
-)
 _PROVIDER = ("provider", "providername", "providerslug", "providerid", "cloud", "vendor")
 _CARD = ("gpu", "gpumodel", "gpuname", "gputype", "gpuslug", "model", "accelerator", "card")
 _MEMORY = ("vramgb", "vram", "vramgib", "gpumemorygb", "gpumemorygib", "gpumemory")
@@ -252,7 +231,7 @@ def hours_in(file: PriceFile) -> tuple[list[GpuHour], Counter[str]]:
     as old as the file. `UsageError` names the place of a row with an invalid price."""
     hours: list[GpuHour] = []
     left_out = Counter[str]()
-    for row in rows_with(file.document, (*PRICES, *_OTHER_CURRENCY_PRICES)):
+    for row in rows_with(file.document, PRICES):
         hour = _gpu_hour(row, file.as_of)
         if isinstance(hour, str):
             left_out[hour] += 1
@@ -281,12 +260,8 @@ def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
         return "the price is of part of a GPU, or of more GPUs than any machine has"
     day = row.day(_DAY) or as_of
     if day is None:
-        raise UsageError(
-            "{place} has no date",
-            place=row.path,
-            field="as_of",
-            hint=Message("say when it was fetched: --as-of 2026-11-20"),
-        )
+        hint = Message("say when it was fetched: --as-of 2026-11-20")
+        raise UsageError("{place} has no date", place=row.path, field="as_of", hint=hint)
     market, kind = _TIERS[tier]
     return GpuHour(
         path=row.path,
@@ -325,11 +300,8 @@ def _currency(row: Row) -> str:
     named = row.text(("currency", "currencycode")).upper()
     if named:
         return named
-    priced = {name for name in (*PRICES, *_OTHER_CURRENCY_PRICES) if row.fields.get(name) not in (None, "")}
-    if any("usd" in name for name in priced):
+    if any("usd" in name and row.fields.get(name) not in (None, "") for name in PRICES):
         return "USD"
-    if not priced.isdisjoint(_OTHER_CURRENCY_PRICES):
-        return "another"
     raise row.bad("tells no currency")
 
 
@@ -361,11 +333,9 @@ def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[P
             region=GLOBAL,
             market=market,
             price=hour.usd * (hour.gpu_count or 1),
-            currency="USD",
             kind=hour.kind,
             as_of=hour.as_of,
             source=source,
-            terms="",
             facts=facts[cloud, name],
         )
         for number, ((cloud, name, market), hour) in enumerate(best.items(), 1)

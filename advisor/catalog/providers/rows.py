@@ -105,12 +105,12 @@ class PriceRow(Struct, frozen=True, kw_only=True):
     region: str
     market: Market
     price: float | None
-    currency: str
     kind: str
     as_of: date
     source: str
-    terms: str
     facts: Mapping[str, float | str]
+    currency: str = "USD"
+    terms: str = ""
 
 
 # The manifest of an import, and its tables by path.

@@ -2,24 +2,20 @@
 
 A region has a line per availability zone. Of differing on-demand prices of its zones the highest counts, of
 spot prices the lowest. SkyPilot has no cores: two vCPUs are taken as one core, one where the CPU is Arm's.
-Google Cloud's list has separate lines for machines and their GPUs: they are added up by zone, and a machine
-is left out where its zone has no line for its GPUs. Impossible lines are left out and counted, and so are
-lines without an instance type (GPUs that attach to any machine), vCPUs or memory. Columns that versions 8 and
-9 of the catalogues add are not read."""
+Impossible lines are left out and counted, and so are lines without an instance type, vCPUs or memory. Google
+Cloud's list has separate lines for machines and their GPUs: those of machines with GPUs are left out, too."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import date
 
 from msgspec.structs import replace
 
 from advisor.catalog.believed import NO_GPUS, contradiction
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.match import is_gpu
 from advisor.catalog.overlay import Overlay
 from advisor.catalog.providers.rows import (
     UNKNOWN_TYPE,
@@ -73,7 +69,6 @@ def _all_offers(
     """The offers of every line; `known` says which types have GPUs."""
     rows, broken = list[PriceRow](), list[BadRowError]()
     lines = list(csv_lines(file.text, NEEDED, None, broken))
-    cards = _cards_by_zone(line.cells for line in lines)
     facts: dict[str, Mapping[str, float | str]] = {}
     for line in lines:
         cells = line.cells
@@ -82,12 +77,11 @@ def _all_offers(
             contents.leave_out("no instance type, vCPUs or memory")
             continue
         of_type = known.get(name)
-        whole = _with_gpus(cells, of_type, cards) if of_type and of_type.gpu_count else cells
-        if whole is None:
+        if of_type and of_type.gpu_count and not cells["AcceleratorName"]:
             contents.leave_out(NO_GPUS, f"line {line.number}, {name}")
             continue
         try:
-            offers = _line_offers(line._replace(cells=whole), file.name, as_of, contents.read_as)
+            offers = _line_offers(line, file.name, as_of, contents.read_as)
         except BadRowError as error:
             broken.append(error)
             continue
@@ -101,10 +95,8 @@ def _all_offers(
         why = f"{bad_line.column or 'the line'} is nothing that can be true"
         contents.leave_out(why, f"line {bad_line.line}, {bad_line.reason}")
     if not rows:
-        raise UsageError(
-            "the file has no offers: no line names an instance type with its facts",
-            hint="; ".join(f"{count:,}: {why}" for why, count in contents.left_out.items()) or None,
-        )
+        hint = "; ".join(f"{count:,}: {why}" for why, count in contents.left_out.items()) or None
+        raise UsageError("the file has no offers: no line names an instance type with its facts", hint=hint)
     return rows
 
 
@@ -129,55 +121,6 @@ def _overlay_of(
     return overlay
 
 
-def _cards_by_zone(lines: Iterable[Mapping[str, str]]) -> Mapping[str, list[Mapping[str, str]]]:
-    """Zone -> the lines of GPUs that are priced without a machine."""
-    zones = defaultdict(list)
-    for cells in lines:
-        if cells["AcceleratorName"] and not cells["InstanceType"]:
-            zones[_zone(cells)].append(cells)
-    return zones
-
-
-def _zone(cells: Mapping[str, str]) -> str:
-    return cells.get("AvailabilityZone") or cells["Region"]
-
-
-def _with_gpus(
-    cells: Mapping[str, str], known: InstanceType, cards: Mapping[str, Sequence[Mapping[str, str]]]
-) -> Mapping[str, str] | None:
-    """The line of a machine with GPUs, at the price of both; None where its zone lacks a price."""
-    if cells["AcceleratorName"]:
-        return cells
-    all_names = {card["AcceleratorName"] for zone in cards.values() for card in zone}
-    # 'A100-80GB' is more exact than 'A100', and 'H100-MEGA' is the card of 'a3-megagpu-8g'.
-    fitting = [name for name in all_names if is_gpu(known.gpu_name, _without_family(name, known))]
-    gpu = max(fitting, key=len, default="")
-    count = known.gpu_count * known.gpu_fraction
-    for card in cards.get(_zone(cells), ()):
-        if card["AcceleratorName"] == gpu and _number(card["AcceleratorCount"]) == count:
-            own = {key: card.get(key, "") for key in ("AcceleratorName", "AcceleratorCount", "GpuInfo")}
-            sums = {key: _sum(cells[key], card[key]) for key in ("Price", "SpotPrice")}
-            return {**cells, **own, **sums} if sums["Price"] or sums["SpotPrice"] else None
-    return None
-
-
-def _without_family(card: str, known: InstanceType) -> str:
-    head, _, last = card.rpartition("-")
-    return head if head and f"-{last.lower()}gpu" in known.name else card
-
-
-def _sum(host: str, other: str) -> str:
-    total = _number(host) + _number(other)
-    return f"{total:.10g}" if total > 0 else ""
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 def _line_offers(line: Line, name: str, as_of: date, read_as: Counter[str]) -> list[PriceRow]:
     prices = ((Market.ON_DEMAND, LIST, "Price"), (Market.SPOT, OBSERVED, "SpotPrice"))
     facts = _facts(line, read_as)
@@ -191,11 +134,9 @@ def _line_offers(line: Line, name: str, as_of: date, read_as: Counter[str]) -> l
             region=line.name("Region"),
             market=market,
             price=line.amount(column) if line.text(column) else None,
-            currency="USD",
             kind=kind,
             as_of=as_of,
             source="SkyPilot catalogue",
-            terms="",
             facts=facts,
         )
         for market, kind, column in given

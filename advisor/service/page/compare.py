@@ -190,12 +190,8 @@ def _spec_words(words: Mapping[str, str]) -> list[str]:
     specs = [" ".join(word.split()) for word in words["spec"].split(",")]
     specs = [word for word in dict.fromkeys(specs) if word]
     if not 2 <= len(specs) <= MOST:
-        raise wrong(
-            "spec",
-            "{field} takes two to {most} specs",
-            most=MOST,
-            hint="divide them by commas: g5.xlarge gp3:500GiB, g6.xlarge local",
-        )
+        hint = "divide them by commas: g5.xlarge gp3:500GiB, g6.xlarge local"
+        raise wrong("spec", "{field} takes two to {most} specs", most=MOST, hint=hint)
     if words.get("instance") or words.get("gpu"):
         raise wrong("spec", "{field} is compared without instances and GPUs", hint="leave the others empty")
     return specs
@@ -205,11 +201,8 @@ def _predicted(context: Context, word: str, words: Mapping[str, str], frame: Fra
     names = ("instance", "disk", "batch_size")
     parts = word.split()
     if len(parts) > len(names):
-        raise UsageError(
-            Message("no spec: {word!r}", word=word),
-            field="spec",
-            hint="an instance, a disk and a batch size: g5.xlarge gp3:500GiB 64",
-        )
+        hint = "an instance, a disk and a batch size: g5.xlarge gp3:500GiB 64"
+        raise UsageError(Message("no spec: {word!r}", word=word), field="spec", hint=hint)
     location = {name: words[name] for name in _PLACE if name in words}
     words = {**workload_fields(frame), **location, **dict(zip(names, parts, strict=False))}
     try:

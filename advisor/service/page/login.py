@@ -76,12 +76,12 @@ async def log_in(request: Request, key: str) -> str:
     if not is_own_page(visit):
         raise foreign_page()
     identity = await state.authenticator.of_key(key.strip())
-    if identity.caller is None or identity.caller.key_id is None:
+    if isinstance(identity, str):
         await state.rates.count_wrong_key(visit)
-        visit.refusal = identity.reason
-        raise unauthorized(identity.reason)
-    token, visit.caller = secrets.token_urlsafe(_TOKEN_BYTES), identity.caller
-    await run_in_threadpool(_open_session, state.settings.database_url, token, identity.caller.key_id)
+        visit.refusal = identity
+        raise unauthorized(identity)
+    token, visit.caller = secrets.token_urlsafe(_TOKEN_BYTES), identity
+    await run_in_threadpool(_open_session, state.settings.database_url, token, str(identity.key_id))
     state.auditor.write("login", visit)
     return token
 

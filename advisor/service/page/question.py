@@ -258,20 +258,8 @@ def workload_fields(frame: Frame) -> dict[str, str]:
 USUAL = {"market": "on-demand", "precision": AUTO}
 # Fields that are always visible; the others are in a section that can be unfolded.
 ALWAYS_SHOWN = {
-    "cloud",
-    "task",
-    "model",
-    "instance",
-    "baseline",
-    "target_throughput",
-    "region",
-    "rejected",
-    "users",
-    "spec",
-    "target_requests_per_s",
-    "method",
-    "tokens",
-    "sequence",
+    *("cloud", "task", "model", "instance", "baseline", "target_throughput", "region", "rejected"),
+    *("users", "spec", "target_requests_per_s", "method", "tokens", "sequence"),
 }
 
 

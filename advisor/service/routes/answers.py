@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -26,35 +26,31 @@ from advisor.store.keys import Scope
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
 
 
-class AnsweredQuestion(NamedTuple):
-    """A path, the kind of question that it takes (one kind per task or one for all), and the function `ask`
-    that answers it in a thread. `compute` replaces `ask` where one call is not enough. Slow questions wait
-    in a separate queue."""
+# Computes the answer to a question.
+Computing = Callable[[Request, Any], Awaitable[Answered]]
 
-    path: str
-    kind: Kinds[Any]
-    ask: Callable[[Context, Any], Answer]
-    is_slow: bool = False
-    compute: Callable[[Request, Any], Awaitable[Answered]] | None = None
 
-    def add(self) -> None:
-        """Add the POST and the GET route to the router."""
-        router.add_api_route(self.path, self._posted, methods=["POST"])
-        router.add_api_route(self.path, self._linked)
+def _add(path: str, kind: Kinds[Any], compute: Computing) -> None:
+    """Add the POST and the GET route of a kind of question (one kind per task, or one for all)."""
 
-    async def _posted(self, request: Request) -> Response:
-        question = await question_in_body(request, self.kind)
-        return await answer(request, self.path, question, partial(self._computed, request, question))
+    async def posted(request: Request) -> Response:
+        question = await question_in_body(request, kind)
+        return await answer(request, path, question, partial(compute, request, question))
 
-    async def _linked(self, request: Request) -> Response:
-        question = question_in_link(request, self.kind)
-        return await answer(request, self.path, question, partial(self._computed, request, question))
+    async def linked(request: Request) -> Response:
+        question = question_in_link(request, kind)
+        return await answer(request, path, question, partial(compute, request, question))
 
-    async def _computed(self, request: Request, question: Any) -> Answered:
-        if self.compute is not None:
-            return await self.compute(request, question)
+    router.add_api_route(path, posted, methods=["POST"])
+    router.add_api_route(path, linked)
+
+
+def _in_thread(ask_for: Callable[[Context, Any], Answer], *, slow: bool = False) -> Computing:
+    async def compute(request: Request, question: Any) -> Answered:
         context, threads = context_of(request), threads_of(request)
-        return await threads.run(lambda: _answered(self.ask(context, question)), slow=self.is_slow)
+        return await threads.run(lambda: _answered(ask_for(context, question)), slow=slow)
+
+    return compute
 
 
 async def recommendation(request: Request, question: AnyRecommend) -> Answered:
@@ -82,17 +78,9 @@ def _answered(result: Answer) -> Answered:
     return Answered(packed(document_json(result.message_document())), met)
 
 
-RECOMMEND = AnsweredQuestion(
-    path="/recommend", kind=commands.RECOMMEND, ask=ask.recommend, compute=recommendation
-)
-PREDICT = AnsweredQuestion(path="/predict", kind=commands.PREDICT, ask=ask.predict)
-COMPARE = AnsweredQuestion(path="/compare", kind=commands.COMPARE, ask=ask.compare, is_slow=True)
+_add("/recommend", commands.RECOMMEND, recommendation)
+_add("/predict", commands.PREDICT, _in_thread(ask.predict))
+_add("/compare", commands.COMPARE, _in_thread(ask.compare, slow=True))
 # Slow, because it searches for the largest batch on every GPU.
-MEMORY = AnsweredQuestion(
-    path="/memory",
-    kind=commands.MEMORY,
-    ask=lambda context, question: ask.memory(context.catalog, question),
-    is_slow=True,
-)
-for _question in (RECOMMEND, PREDICT, COMPARE, MEMORY):
-    _question.add()
+_memory = _in_thread(lambda context, question: ask.memory(context.catalog, question), slow=True)
+_add("/memory", commands.MEMORY, _memory)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from advisor.answers.reporting.formats import FORMATS, ExportRequest, Format, file_name, format_named
+from advisor.answers.reporting.formats import FORMATS, ExportRequest, file_name, format_named
 from advisor.errors import UsageError
 from advisor.questions import commands
 from advisor.questions.commands import AnyRecommend
@@ -23,12 +22,8 @@ from advisor.store.keys import Scope
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
 
 
-class Looks(NamedTuple):
-    """The language and date of a report, and the query string without these two."""
-
-    language: str
-    as_of: date | None
-    query: bytes
+# The language and date of a report.
+Looks = tuple[str, date | None]
 
 
 @router.get("")
@@ -54,22 +49,26 @@ async def formats() -> Response:
 @router.post("/{format}")
 async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
-    kind = _format(format)
-    question = await question_in_body(request, commands.RECOMMEND)
-    return await _file(request, format, question, _looks(kind, request.scope["query_string"]))
+    looks, _ = _looks(format, request.scope["query_string"])
+    return await _file(request, format, await question_in_body(request, commands.RECOMMEND), looks)
 
 
 @router.get("/{format}")
 async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
-    looks = _looks(_format(format), request.scope["query_string"])
-    return await _file(request, format, question_in_query(commands.RECOMMEND, looks.query), looks)
+    looks, query = _looks(format, request.scope["query_string"])
+    return await _file(request, format, question_in_query(commands.RECOMMEND, query), looks)
 
 
-def _looks(kind: Format, query: bytes) -> Looks:
-    """The looks in a query. Only reports have any; for other formats the whole query is the question."""
+def _looks(name: str, query: bytes) -> tuple[Looks, bytes]:
+    """The looks in a query, and the query without them. Only reports have any. `Problem` 404 for an unknown
+    format, and 422 for an unknown language or day."""
+    try:
+        kind = format_named(name)
+    except UsageError as error:
+        raise Problem(404, "unknown-format", error.message, hint=error.hint) from error
     if not kind.report:
-        return Looks(LANGUAGES[0], None, query)
+        return (LANGUAGES[0], None), query
     pairs = parse_qsl(query.decode("ascii", "replace"), keep_blank_values=True)
     looks = {name: text for name, text in pairs if name in ("language", "as_of")}
     wanted = looks.get("language") or LANGUAGES[0]
@@ -83,12 +82,12 @@ def _looks(kind: Format, query: bytes) -> Looks:
         hint = "write it as 2026-11-22"
         raise Problem(422, "invalid", "as_of is no day", field="as_of", hint=hint) from None
     rest = urlencode([(name, text) for name, text in pairs if name not in looks])
-    return Looks(language, day, rest.encode())
+    return (language, day), rest.encode()
 
 
 async def _file(request: Request, name: str, question: AnyRecommend, looks: Looks) -> Response:
     kind = FORMATS[name]
-    wanted = ExportRequest(context_of(request), question, looks.language, looks.as_of)
+    wanted = ExportRequest(context_of(request), question, *looks)
     content = await threads_of(request).run(kind.write, wanted, slow=True)
     # Letters and digits only, so that a file name can neither end the header nor name a folder.
     model, task = (
@@ -97,10 +96,3 @@ async def _file(request: Request, name: str, question: AnyRecommend, looks: Look
     )
     disposition = f'attachment; filename="{file_name(f"{model}-{task}", name)}"'
     return Response(content, media_type=kind.media_type, headers={"Content-Disposition": disposition})
-
-
-def _format(name: str) -> Format:
-    try:
-        return format_named(name)
-    except UsageError as error:
-        raise Problem(404, "unknown-format", error.message, hint=error.hint) from error

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from advisor.errors import UsageError
+from advisor.errors import DataError, UsageError, system_errors
 from advisor.files import user_folder
 from advisor.runs import schedules
 from advisor.runs.jobs import sweep_words
@@ -23,7 +23,7 @@ from advisor.service.routes.sweeps import allowed_by
 from advisor.service.stores import scheduled
 from advisor.service.visits import needs, require_spender, visit_of
 from advisor.store.keys import Scope
-from advisor.store.records import NewSchedule
+from advisor.store.records import NewSchedule, Schedule
 from advisor.store.schedules import ScheduleBook
 
 # The shortest interval for a key without scope admin; a run takes minutes to hours.
@@ -53,16 +53,14 @@ def show(name: str, request: Request) -> Response:
     """What `advisor schedule show -o json` tells: its runs, the fit after each, what drifted."""
     runs = question_in_link(request, ScheduleDetails).runs
     with scheduled(request.app.state.settings, reading=True) as book:
-        _require(book, name)
-        return json_answer(_document(book, name, runs))
+        return json_answer(_document(book, _named(book, name), runs))
 
 
 @router.delete("/{name}", dependencies=[needs(Scope.MEASURE)])
 def remove(name: str, request: Request) -> Response:
     """End a schedule; a run that goes on comes to its end, and its record stays."""
     with scheduled(request.app.state.settings, reading=False) as book:
-        _require(book, name)
-        visit_of(request).subject = name
+        visit_of(request).subject = _named(book, name).name
         removed = book.remove(name, now=time.time())
         return json_answer({"removed": removed.name, "run_goes_on": book.running(removed.number)})
 
@@ -70,7 +68,10 @@ def remove(name: str, request: Request) -> Response:
 def _add(question: ScheduleRequest, request: Request) -> Response:
     now = time.time()
     command = _checked_command(question, request)
-    new, due = schedules.new_schedule(question, command, _folder(), now)
+    folder = user_folder()
+    with system_errors(DataError, "the folder of the runs cannot be made"):
+        folder.mkdir(parents=True, exist_ok=True)
+    new, due = schedules.new_schedule(question, command, str(folder), now)
     _check_pace(new, due, request)
     with scheduled(request.app.state.settings, reading=False) as book:
         is_there = any(schedule.name == new.name for schedule in book.all())
@@ -81,7 +82,7 @@ def _add(question: ScheduleRequest, request: Request) -> Response:
             raise Problem(409, "schedule-exists", error.message, hint=hint) from error
         visit_of(request).subject = kept.name
         headers = {"Location": f"{router.prefix}/{kept.name}"}
-        return json_answer(_document(book, kept.name, 10), 200 if is_there else 201, headers)
+        return json_answer(_document(book, kept, 10), 200 if is_there else 201, headers)
 
 
 def _checked_command(question: ScheduleRequest, request: Request) -> schedules.Checked:
@@ -104,38 +105,21 @@ def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
     second = schedules.CronLine(new.cron, new.timezone).after(due)
     often = second is not None and (second - due).total_seconds() < LEAST_SECONDS_BETWEEN
     if often and (caller is None or caller.scope is not Scope.ADMIN):
-        raise Problem(
-            403,
-            "forbidden",
-            "more than once an hour needs a key of scope admin",
-            hint="schedule it hourly at most, or use another key",
-            field="cron",
-            scope=Scope.ADMIN.value,
-        )
+        hint = "schedule it hourly at most, or use another key"
+        detail = "more than once an hour needs a key of scope admin"
+        raise Problem(403, "forbidden", detail, hint=hint, field="cron", scope=Scope.ADMIN.value)
 
 
-def _folder() -> str:
-    """The folder in which runs start: the user's data folder. `Problem` 503 if it cannot be created."""
-    folder, detail = user_folder(), "the folder of the runs cannot be made"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        hint = "make the user's data directory writable"
-        raise Problem(503, "folder-unwritable", detail, hint=hint) from error
-    return str(folder)
-
-
-def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
+def _document(book: ScheduleBook, schedule: Schedule, runs: int) -> dict[str, Any]:
     now = time.time()
-    schedule = book.named(name)
     standing = schedules.status_of(book, schedule, now)
     document = schedules.one_document(standing, book.runs.latest(schedule.number, runs), now)
     shown: dict[str, Any] = without_folders(document)
     return shown
 
 
-def _require(book: ScheduleBook, name: str) -> None:
+def _named(book: ScheduleBook, name: str) -> Schedule:
     try:
-        book.named(name)
+        return book.named(name)
     except UsageError as error:
         raise Problem(404, "unknown-schedule", error.message, hint="GET /v1/schedules lists them") from error

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import math
-import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
 from starlette.types import Receive, Send
@@ -22,10 +17,8 @@ from advisor.errors import AdvisorError
 from advisor.service import answers
 from advisor.service.metrics import TOOL_CALLS, metrics_text, product_version
 from advisor.service.problems import Problem, unknown_path, without_folders
-from advisor.service.settings import Settings
 from advisor.service.visits import needs
 from advisor.store.keys import Scope
-from advisor.store.measurements import SqlStore
 
 if TYPE_CHECKING:
     from advisor.agents import Document, Tool
@@ -84,11 +77,7 @@ async def serving_agents(app: FastAPI) -> AsyncIterator[None]:
         yield
 
 
-_STORE_PATIENCE_SECONDS = 2.0
-# A probe of Kubernetes waits for a second by default.
-_PROBED_EVERY_SECONDS = _PROBE_SECONDS = 1.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_LOG = logging.getLogger("advisor.service")
 
 
 # Load balancers use GET or HEAD.
@@ -104,7 +93,7 @@ async def health() -> Response:
 async def ready(request: Request) -> Response:
     """Whether catalogue, model and store are ready; 503 names what is missing."""
     answers.context_of(request)
-    if not await request.app.state.probe.answers():
+    if not await request.app.state.authenticator.keys.can_be_read():
         raise Problem(503, "not-ready", "the store does not answer", hint="the log says why", retry=5)
     return answers.json_answer({"status": "ready", "version": product_version()})
 
@@ -128,38 +117,3 @@ def openapi(request: Request) -> Response:
 def _description() -> tuple[bytes, str]:
     text = (files("advisor.service") / "openapi.json").read_text(encoding="utf-8")
     return answers.packed(text.encode()), answers.etag_of(text)
-
-
-class StoreProbe:
-    """Checks whether the store answers: at most once a second, in one thread, so that only that may hang."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._url = settings.database_url
-        self._thread = CapacityLimiter(1)
-        self._tried_at = -math.inf
-        self._trying: asyncio.Task[bool] | None = None
-
-    async def answers(self) -> bool:
-        """Whether the store answered the latest check; False if the check takes over a second."""
-        old = time.monotonic() - self._tried_at > _PROBED_EVERY_SECONDS
-        if self._trying is None or (old and self._trying.done()):
-            self._tried_at = time.monotonic()
-            self._trying = asyncio.create_task(self._try())
-        try:
-            return await asyncio.wait_for(asyncio.shield(self._trying), _PROBE_SECONDS)
-        except TimeoutError:
-            return False
-
-    async def _try(self) -> bool:
-        try:
-            await to_thread.run_sync(require_store, self._url, limiter=self._thread)
-        except Exception as error:
-            _LOG.warning("the store does not answer: %s", error)
-            return False
-        return True
-
-
-def require_store(url: str | None) -> None:
-    """Raise the store's error unless the database can be opened or created."""
-    with closing(SqlStore(url, reading=True, patience_seconds=_STORE_PATIENCE_SECONDS)):
-        pass

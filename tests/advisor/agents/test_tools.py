@@ -93,14 +93,6 @@ def test_a_list_says_how_many_there_are_and_refuses_a_hidden_field(context):
         TOOLS["networks"].answer(context, {"cursor": "x"})
 
 
-def test_the_command_line_and_the_service_load_no_protocol_unless_it_is_asked_for():
-    code = (
-        "import sys\nfrom advisor.cli.main import run\nassert run(['mcp', '--help']) == 0\n"
-        "import advisor.service.app\nsys.exit('mcp' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
-
-
 @pytest.mark.parametrize(("tool", "question", "field", "hint"), table("agents")["refused"])
 def test_what_is_wrong_names_its_field_and_a_way_that_an_agent_has(context, tool, question, field, hint):
     with pytest.raises(UsageError) as error:

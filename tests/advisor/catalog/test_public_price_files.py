@@ -90,13 +90,6 @@ def test_a_row_of_a_size_prices_types_of_that_size_alone(tmp_path, field):
     assert result.left_out == {"the price is of part of a GPU, or of more GPUs than any machine has": 1}
 
 
-def test_rows_that_only_tell_a_price_in_another_currency_are_counted(tmp_path):
-    """`eur_per_gpu_hour` is a price, too, and not one that can be taken."""
-    euros = row(usd_per_gpu_hour=None, eur_per_gpu_hour=2.5)
-    result, _ = take(tmp_path, written(tmp_path, [row(), euros, euros | {"gpu": "l40s"}]))
-    assert result.left_out == {"the price is not in US dollars": 2}
-
-
 def test_offerings_with_vcpus_and_ram_become_types_that_can_be_judged(tmp_path):
     _, catalog = take(tmp_path, FILES / "offerings.json")
     name = "1x-NVIDIA-L4-24GB"

@@ -113,12 +113,3 @@ def test_what_changed_is_told_and_used_until_it_is_forgotten(answer, shown, ask,
     assert "refreshed prices of AWS 2026-11-21" in " ".join(listed["sources"])
     assert ask("catalog", "refresh", "--forget") == (0, "", "back to the snapshot\n")
     assert ask("catalog", "refresh", "--forget") == (0, "", "nothing had been refreshed\n")
-
-
-def test_refusals_name_both_numbers_and_the_way_to_insist(shown, aws):
-    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "5.26")]
-    out = shown(*REFRESH, "--market", "on-demand")
-    assert "Refused: g4dn.xlarge (on-demand): $5.260/h is 10 times the known $0.526/h" in out
-    assert "--accept-implausible takes it" in out
-    out = shown(*REFRESH, "--market", "on-demand", "--accept-implausible")
-    assert "+900 %" in out

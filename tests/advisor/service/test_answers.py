@@ -174,7 +174,11 @@ def test_a_cursor_that_nobody_gave_is_refused(refused, cursor):
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/catalog?gpu=T4", "/v1/catalog/g5.xlarge", "/v1/networks", "/v1/gpus", "/openapi.json"]
+    "path",
+    [
+        *("/v1/catalog?gpu=T4", "/v1/catalog/g5.xlarge", "/v1/networks", "/v1/gpus", "/openapi.json"),
+        *("/v1/recommend?task=inference&model=googlenet", "/v1/memory?model=vgg16"),
+    ],
 )
 def test_what_has_not_changed_is_not_sent_again(service, path):
     answer = service.get(path)

@@ -46,23 +46,6 @@ def test_the_same_question_is_computed_once_however_it_is_asked(service, counted
     assert len(counted) == 2
 
 
-@pytest.mark.parametrize(
-    ("path", "more"),
-    [
-        ("recommend", {}),
-        ("predict", {"instance": "g5.xlarge"}),
-        ("memory", {}),
-        ("compare", {"gpu": "T4,L4"}),
-    ],
-)
-def test_a_link_has_an_etag_that_spares_its_answer(service, path, more):
-    words = {"task": "inference", "model": "googlenet"} if path != "memory" else {"model": "vgg16"}
-    first = service.get(f"/v1/{path}", params=words | more)
-    again = service.get(f"/v1/{path}", params=words | more, headers={"If-None-Match": first.headers["ETag"]})
-    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
-    assert "ETag" not in service.post(f"/v1/{path}", json=words | more).headers
-
-
 def test_what_nobody_asked_for_in_the_longest_time_goes_first():
     kept = KeptAnswers(most_bytes=30)
     for name in "abc":
@@ -160,5 +143,4 @@ def test_a_line_tells_when_who_and_what_and_has_no_field_for_a_body_or_a_secret(
         "name": "ci",
         "status": 201,
     }
-    with pytest.raises(TypeError, match="no field body"):
-        line_of({"event": "request", "body": "x"}, MOMENT)
+    assert b"body" not in line_of({"event": "request", "body": "x"}, MOMENT)

@@ -4,12 +4,9 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from starlette.testclient import TestClient
 
 from advisor.cli.schedule import schedule as command
-from advisor.service.app import create_app
 from advisor.service.problems import without_folders
-from advisor.service.settings import Settings
 
 WEEKLY = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "sweep": {"preset": "small"}}
 GRID = {"networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3"}
@@ -70,20 +67,3 @@ def test_what_cannot_be_kept_is_refused_by_name(service, changes, said):
     assert answer.status_code == 422
     assert said in answer.text
     assert service.get("/v1/schedules").json()["schedules"] == []
-
-
-def test_a_data_folder_that_cannot_be_made_is_told(tmp_path, monkeypatch):
-    """Read-only, while the store lies elsewhere; runs of the schedule would have no folder."""
-    (tmp_path / "file").touch()
-    settings = Settings(
-        rate_limit=0.0,
-        database_url=f"sqlite:///{tmp_path}/store.sqlite",
-        audit_log=str(tmp_path / "audit.jsonl"),
-    )
-    with TestClient(create_app(settings), base_url="http://localhost") as client:
-        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
-        answer = client.post("/v1/schedules", json=WEEKLY)
-        assert answer.status_code == 503
-        assert answer.json()["type"].endswith("folder-unwritable")
-        assert "data directory" in answer.json()["way_out"]
-        assert client.get("/v1/schedules").json()["schedules"] == []
