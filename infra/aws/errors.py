@@ -226,7 +226,7 @@ _PREFIXES = {
     "GetParameter": "ssm",
     "GetInstanceProfile": "iam",
     "GetCallerIdentity": "sts",
-    "GetBucketLocation": "s3",
+    "HeadBucket": "s3",
     "GetObject": "s3",
     "PutObject": "s3",
     "ListObjectsV2": "s3",
@@ -235,7 +235,7 @@ _PREFIXES = {
 
 def action_of(operation: str) -> str:
     """The IAM action of an operation: 'RunInstances' -> 'ec2:RunInstances'."""
-    action = "ListBucket" if operation == "ListObjectsV2" else operation
+    action = "ListBucket" if operation in ("HeadBucket", "ListObjectsV2") else operation
     return f"{_PREFIXES.get(operation, 'ec2')}:{action}"
 
 

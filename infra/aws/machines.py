@@ -168,16 +168,11 @@ def managed_of(aws: Aws, kind: ManagedKind, region: str, *, owner: str | None) -
 
 
 class Unlisted(Struct, frozen=True, kw_only=True):
-    """A kind of resource ("all": every kind) that a region did not list, and why."""
+    """A kind of resource ("all": every kind) that a region did not list, and why, with the fix."""
 
     region: str
     kind: str
-    error: AdvisorError
-
-    @property
-    def reason(self) -> str:
-        """The error in words, with its fix."""
-        return reaping_refusal(self.error)
+    reason: str
 
 
 def all_managed(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[Unlisted]]:
@@ -190,7 +185,8 @@ def all_managed(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed]
         except AdvisorError as error:
             # Without an answer or valid credentials, other kinds would fail, too.
             is_last = not isinstance(error, Refused) or error.kind is AwsFailure.CREDENTIALS
-            not_listed.append(Unlisted(region=region, kind="all" if is_last else kind.name, error=error))
+            name, reason = "all" if is_last else kind.name, reaping_refusal(error)
+            not_listed.append(Unlisted(region=region, kind=name, reason=reason))
             if is_last:
                 break
     return result, not_listed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +24,6 @@ from advisor.infra.aws.errors import (
     not_checked,
 )
 from advisor.infra.aws.launch_options import LaunchOption, Region, Sweep
-from advisor.infra.aws.machines import KINDS
 from advisor.infra.aws.orders import Order, in_order, run_instances
 from advisor.infra.aws.regions import InstanceRequirements, Subnet
 
@@ -114,33 +113,6 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
         )
         return absent("profile", error, "NoSuchEntity", f"there is no instance profile {name}", mend)
     return good("profile", name)
-
-
-def listing_finding(aws: Aws, region: str) -> Finding:
-    """Whether all kinds of resources can be listed, since only listed ones can be ended."""
-    for kind in KINDS:
-        try:
-            aws.ask(region, kind.operation, Filters=tags.managed_filters())
-        except AdvisorError as error:
-            return not_checked("lists", error)
-    return good("lists", f"what carries our tags in {region} is listed")
-
-
-def permissions(aws: Aws, order: Order) -> Iterator[Finding]:
-    """Whether the requests that make resources are allowed, by EC2's `DryRun`; nothing is created."""
-    region, sweep = order.option.region, order.sweep
-    described = tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd)
-    group = {
-        "GroupName": tags.name_of(sweep.id),
-        "Description": "dry run",
-        "VpcId": order.network,
-        "TagSpecifications": tags.specifications(described, ["security-group"]),
-    }
-    # The group does not exist yet; token and user data belong to the real launch.
-    launch = run_instances(order)
-    del launch["ClientToken"], launch["UserData"], launch["NetworkInterfaces"][0]["Groups"]
-    yield _dry_run(aws, region, "run_instances", launch)
-    yield _dry_run(aws, region, "create_security_group", group)
 
 
 def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> Finding:
@@ -271,7 +243,7 @@ def _region(
 
 
 def launch_findings(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
-    """Whether the first launch option may be launched, by EC2's `DryRun`."""
+    """Whether the requests of the first launch option are allowed, by EC2's `DryRun`; nothing is created."""
     if not preflight.options:
         return []
     option, region = preflight.options[0], preflight.regions[0]
@@ -283,12 +255,23 @@ def launch_findings(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> 
         network=region.network,
         expires_at=aws.clock.now(),
     )
-    listing = listing_finding(aws, option.region)
-    return [listing, *permissions(aws, order)]
+    described = tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd)
+    group = {
+        "GroupName": tags.name_of(sweep.id),
+        "Description": "dry run",
+        "VpcId": order.network,
+        "TagSpecifications": tags.specifications(described, ["security-group"]),
+    }
+    # The group does not exist yet; token and user data belong to the real launch.
+    launch = run_instances(order)
+    del launch["ClientToken"], launch["UserData"], launch["NetworkInterfaces"][0]["Groups"]
+    requests = {"run_instances": launch, "create_security_group": group}
+    return [_dry_run(aws, option.region, operation, request) for operation, request in requests.items()]
 
 
 def bucket_region(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
-    """The region of the bucket for job and measurements (empty without one), and its finding."""
+    """The region of the bucket for job and measurements (empty without one), and its finding. The right to
+    write shows only at a real launch."""
     if not name:
         return "", missing(
             "bucket",
@@ -296,24 +279,8 @@ def bucket_region(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
             "`aws s3 mb s3://NAME`, then --bucket NAME or ADVISOR_BUCKET=NAME",
         )
     try:
-        home = _readable_bucket(aws, region, name)
+        home = str(aws.ask(region, "head_bucket", service="s3", Bucket=name)["BucketRegion"])
     except AdvisorError as error:
         text, mend = f"there is no bucket {name}", f"`aws s3 mb s3://{name} --region {region}`"
-        return "", absent("bucket", error, ("NoSuchBucket", "404"), text, mend)
+        return "", absent("bucket", error, "404", text, mend)
     return home, good("bucket", f"{name} in {home}")
-
-
-def _readable_bucket(aws: Aws, region: str, name: str) -> str:
-    """The region of the bucket; `Refused` if it or its objects cannot be read. The right to write shows
-    only at a real launch, not in a dry run."""
-    answer = aws.ask(region, "get_bucket_location", service="s3", Bucket=name)
-    # Buckets in us-east-1 have no location, old ones in Ireland have `EU`.
-    constraint = answer.get("LocationConstraint") or "us-east-1"
-    home = "eu-west-1" if constraint == "EU" else constraint
-    aws.ask(home, "list_objects_v2", service="s3", Bucket=name, Prefix="sweeps/", MaxKeys=1)
-    try:
-        aws.ask(home, "get_object", service="s3", Bucket=name, Key="sweeps/none")
-    except Refused as refused:
-        if refused.code not in ("NoSuchKey", "404"):
-            raise
-    return home

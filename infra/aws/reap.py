@@ -8,15 +8,13 @@ or empties nothing by force."""
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
-from itertools import chain
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +24,7 @@ from advisor.domain import DiskChoice
 from advisor.errors import AdvisorError, CloudError, UsageError
 from advisor.infra.aws import machines, tags
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import AwsFailure, Refused, kind_of, mend_of
+from advisor.infra.aws.errors import AwsFailure, kind_of
 from advisor.infra.aws.launch_options import LEAST, LaunchedMachine, LaunchOption, Sweep
 from advisor.infra.aws.machines import (
     PATIENCE,
@@ -62,7 +60,7 @@ def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: LaunchedMac
             aws.ask(first.region, "terminate_instances", InstanceIds=[first.id])
     for region in regions:
         managed, not_listed = all_managed(aws, region, sweep.owner)
-        left += map(_unlisted_text, not_listed)
+        left += [f"{entry.kind} in {region} is not listed: {entry.reason}" for entry in not_listed]
         result = [entry for entry in managed if entry.sweep_id == sweep.id]
         # EC2's lists may lack it, since their replicas lag.
         if first and first.region == region and all(entry.id != first.id for entry in result):
@@ -72,12 +70,6 @@ def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: LaunchedMac
         removed += [entry for entry in result if entry.id not in there]
         left += [f"{entry.thing.kind} {entry.thing.id} in {region}: {entry.reason}" for entry in remaining]
     return Ended(removed=tuple(removed), left=tuple(left))
-
-
-def _unlisted_text(entry: Unlisted) -> str:
-    if isinstance(entry.error, Refused) and entry.kind != "all":
-        return f"no {entry.kind} in {entry.region} is listed: {mend_of(entry.error)}"
-    return f"what there is in {entry.region} is not known: {entry.reason}"
 
 
 def end_instance(aws: Aws, machine: LaunchedMachine) -> None:
@@ -90,28 +82,17 @@ def end_instance(aws: Aws, machine: LaunchedMachine) -> None:
 
 def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None) -> NotEndedError:
     """The error for an instance that may still run, with what the user can do."""
-    text = "; ".join(ended.left)
-    if machine is None:
-        return NotEndedError(
-            f"not everything has ended, as far as AWS says ({text})",
-            hint=(
-                "what there may be ends itself when its time is over, and `advisor cloud "
-                "reap` removes the rest then; `advisor cloud status` lists what is left"
-            ),
-        )
-    itself = "its own timer ends it, and so does the next pass of the reaper"
-    if machine.expires_at and meter:
+    itself = "what there may be ends itself when its time is over"
+    if machine and machine.expires_at and meter:
         most = format_usd(max(meter.budget_usd, meter.spent(machine.expires_at)))
         itself = (
             f"{machine.id} powers itself off at {tags.time_text(machine.expires_at)}, and costs "
-            f"{most} at most until then"
+            f"{most} at most until then; to end it now: `aws ec2 terminate-instances --instance-ids "
+            f"{machine.id} --region {machine.region}`"
         )
     return NotEndedError(
-        f"not everything has ended, as far as AWS says ({text})",
-        hint=(
-            f"{itself}; to end it now: `aws ec2 terminate-instances --instance-ids {machine.id} "
-            f"--region {machine.region}`; `advisor cloud status` lists what is left"
-        ),
+        f"not everything has ended, as far as AWS says ({'; '.join(ended.left)})",
+        hint=f"{itself}; `advisor cloud status` lists what is left, and `advisor cloud reap` removes it",
     )
 
 
@@ -314,50 +295,24 @@ def reap(
     if now.tzinfo is None:
         raise ValueError("now has to be an aware time")
     wanted = tuple(dict.fromkeys(regions)) or tuple(enabled_regions(aws, HOME_REGION))
-    answers = in_threads(lambda region: _reap_region(aws, region, now, owner, dry_run), wanted, at_once)
+
+    def reaped(region: str) -> tuple[list[Managed], list[Remaining], list[Unlisted]]:
+        managed, not_listed = all_managed(aws, region, owner)
+        expired = [entry for entry in managed if not dry_run and entry.is_expired(now)]
+        return managed, remove_all(aws, expired), not_listed
+
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        parts = list(pool.map(reaped, wanted))
+    finally:  # after Ctrl-C no further region is asked
+        pool.shutdown(wait=False, cancel_futures=True)
+    managed = [entry for found, _, _ in parts for entry in found]
     return Reaped(
         now=now,
         dry_run=dry_run,
         regions=wanted,
-        expired=tuple(chain.from_iterable(answer.expired for answer in answers)),
-        kept=tuple(chain.from_iterable(answer.kept for answer in answers)),
-        remaining=tuple(chain.from_iterable(answer.remaining for answer in answers)),
-        not_listed=tuple(chain.from_iterable(answer.not_listed for answer in answers)),
+        expired=tuple(entry for entry in managed if entry.is_expired(now)),
+        kept=tuple(entry for entry in managed if not entry.is_expired(now)),
+        remaining=tuple(entry for _, remaining, _ in parts for entry in remaining),
+        not_listed=tuple(entry for _, _, not_listed in parts for entry in not_listed),
     )
-
-
-def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_run: bool) -> Reaped:
-    result, not_listed = all_managed(aws, region, owner)
-    expired = [entry for entry in result if entry.is_expired(now)]
-    return Reaped(
-        now=now,
-        dry_run=dry_run,
-        regions=(region,),
-        expired=tuple(expired),
-        kept=tuple(entry for entry in result if not entry.is_expired(now)),
-        remaining=() if dry_run else tuple(remove_all(aws, expired)),
-        not_listed=tuple(not_listed),
-    )
-
-
-Thing = TypeVar("Thing")
-Answer = TypeVar("Answer")
-
-
-def in_threads(work: Callable[[Thing], Answer], things: Sequence[Thing], most: int) -> list[Answer]:
-    """The results of `work` for each thing, in order, by at most `most` threads; an error is raised. The
-    threads are daemons, so Ctrl-C does not wait for their requests, as with a `ThreadPoolExecutor`."""
-    futures = [Future[Answer]() for _ in things]
-    tasks = iter(list(zip(things, futures, strict=True)))  # shared: each thread takes the next one
-
-    def run() -> None:
-        for thing, future in tasks:
-            try:
-                future.set_result(work(thing))
-            except BaseException as error:
-                future.set_exception(error)
-
-    for _ in range(min(most, len(things))):
-        threading.Thread(target=run, daemon=True).start()
-    wait(futures)
-    return [future.result() for future in futures]

@@ -223,7 +223,6 @@ _ROW = {
 }
 # Distinguishes capacity blocks; lists from before 2024 lack this column.
 _MARKET_COLUMN = "MarketOption"
-_EVERY_MIB = 50
 
 
 class AwsPrices:
@@ -296,35 +295,27 @@ class AwsPrices:
         address = urljoin(self._index.url, urlsplit(link).path.removesuffix(".json") + ".csv")
         source = WebList(service=SERVICE, url=address)
         self._say(f"{SERVICE} of {region}: reading {address}")
-        return streamed(source, partial(self._prices, region), MOST_MIB)
+        return streamed(source, partial(_prices_in, region), MOST_MIB)
 
-    def _prices(self, region: str, pieces: Iterable[bytes]) -> dict[str, set[float]]:
-        """The hourly on-demand prices by type."""
-        prices: dict[str, set[float]] = {}
-        try:
-            rows = csv.reader(_lines(self._with_progress(pieces)))
-            about = [next(rows) for _ in range(_LINES_BEFORE)]
-            header = next(rows)
-            name, usd = header.index("Instance Type"), header.index("PricePerUnit")
-            conditions = _row_conditions(header, region).items()
-            for row in rows:
-                matches = all(row[column] in values for column, values in conditions)
-                if matches and (price := price_from(row[usd])) is not None:
-                    prices.setdefault(row[name], set()).add(price)
-        except (StopIteration, ValueError, IndexError, csv.Error):
-            raise unreadable(SERVICE) from None
-        if about[0][:1] != ["FormatVersion"] or not prices:
-            raise unreadable(f"{SERVICE} of {region}")
-        return prices
 
-    def _with_progress(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        size, mebibytes = 0, 0
-        for piece in pieces:
-            size += len(piece)
-            if size >= (mebibytes + _EVERY_MIB) * 2**20:
-                mebibytes = size // 2**20
-                self._say(f"{SERVICE}: {mebibytes} MiB read")
-            yield piece
+def _prices_in(region: str, pieces: Iterable[bytes]) -> dict[str, set[float]]:
+    """The hourly on-demand prices by type."""
+    prices: dict[str, set[float]] = {}
+    try:
+        rows = csv.reader(_lines(pieces))
+        about = [next(rows) for _ in range(_LINES_BEFORE)]
+        header = next(rows)
+        name, usd = header.index("Instance Type"), header.index("PricePerUnit")
+        conditions = _row_conditions(header, region).items()
+        for row in rows:
+            matches = all(row[column] in values for column, values in conditions)
+            if matches and (price := price_from(row[usd])) is not None:
+                prices.setdefault(row[name], set()).add(price)
+    except (StopIteration, ValueError, IndexError, csv.Error):
+        raise unreadable(SERVICE) from None
+    if about[0][:1] != ["FormatVersion"] or not prices:
+        raise unreadable(f"{SERVICE} of {region}")
+    return prices
 
 
 def _row_conditions(header: Sequence[str], region: str) -> dict[int, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from advisor.domain import Market
 from advisor.infra.live.session import NoQuote, Quote, one_price, price_from, unreadable
-from advisor.infra.live.web import Parameters, Say, WebList
+from advisor.infra.live.web import Parameters, WebList
 
 SERVICE = "Azure's price list"
 URL = "https://prices.azure.com/api/retail/prices"
@@ -28,9 +28,8 @@ _OTHER_PRODUCTS = ("windows", "cloudservices", "cloud services", "dedicated host
 class AzurePrices:
     """Azure's price list; answers are cached, since one has both markets of its sizes."""
 
-    def __init__(self, source: WebList, say: Say = lambda _line: None) -> None:
+    def __init__(self, source: WebList) -> None:
         self._source = source
-        self._say = say
         self._cache: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
 
     def quotes(
@@ -45,7 +44,7 @@ class AzurePrices:
 
     def _items(self, region: str, portion: tuple[str, ...]) -> list[Any]:
         if (region, portion) not in self._cache:
-            pages = self._source.pages(_parameters(region, portion), self._next_parameters, self._say)
+            pages = self._source.pages(_parameters(region, portion), self._next_parameters)
             # Keep only the requested sizes: a faulty list may send any number of others.
             sizes = {name.casefold() for name in portion}
             items = (item for page in pages for item in self._items_of(page))

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from advisor.domain import HOURS_PER_MONTH, InstanceType, Market
 from advisor.infra.live.session import NoQuote, Quote, one_price, price_from, unreadable
-from advisor.infra.live.web import Parameters, Say, WebList
+from advisor.infra.live.web import Parameters, WebList
 
 
 def _skus(part: str) -> dict[str, str]:
@@ -93,12 +93,9 @@ Rates = Mapping[tuple[str, str, str, Market], set[float | None]]
 class GcpPrices:
     """Google's price list, which is fetched once for all regions and markets."""
 
-    def __init__(
-        self, source: WebList, machine_of: Callable[[str], InstanceType | None], say: Say = lambda _line: None
-    ) -> None:
+    def __init__(self, source: WebList, machine_of: Callable[[str], InstanceType | None]) -> None:
         self._source = source
         self._machine_of = machine_of
-        self._say = say
         self._rates: Rates | None = None
 
     def quotes(
@@ -126,7 +123,7 @@ class GcpPrices:
         return one_price(name, {usd} if usd else set(), (region, market), today)
 
     def _skus(self) -> Iterator[Any]:
-        for page in self._source.pages(_FIRST, self._next_parameters, self._say):
+        for page in self._source.pages(_FIRST, self._next_parameters):
             skus = page.get("skus", [])
             if not isinstance(skus, list):
                 raise unreadable(self._source.service)

@@ -63,12 +63,12 @@ def price_list(
         name = "Azure Retail Prices API (Linux; {})"
         return PriceList(
             cloud=cloud,
-            quotes=azure.AzurePrices(source, say).quotes,
+            quotes=azure.AzurePrices(source).quotes,
             has_account=False,
             sources={Market.ON_DEMAND: name.format("pay as you go"), Market.SPOT: name.format("spot")},
         )
     if cloud == "gcp":
-        return _gcp(known, access, say)
+        return _gcp(known, access)
     raise UsageError(
         f"'{cloud}' has no price list that can be asked",
         field="cloud",
@@ -104,7 +104,7 @@ def _aws(access: Access, say: Say) -> PriceList:
     return PriceList(cloud=AWS, quotes=quotes, sources=sources, has_account=True)
 
 
-def _gcp(known: Catalog, access: Access, say: Say) -> PriceList:
+def _gcp(known: Catalog, access: Access) -> PriceList:
     variable = access.key_variable or GCP_KEY_VARIABLE
     hint = _KEY_HINT.format(variable=variable)
     key = os.environ.get(variable, "").strip()
@@ -124,7 +124,7 @@ def _gcp(known: Catalog, access: Access, say: Say) -> PriceList:
     named = "Google Cloud Billing Catalog ({}; sum of cores; memory; GPUs and local SSD)"
     return PriceList(
         cloud="gcp",
-        quotes=gcp.GcpPrices(source, machine_of, say).quotes,
+        quotes=gcp.GcpPrices(source, machine_of).quotes,
         has_account=False,
         by_type=False,
         sources={Market.ON_DEMAND: named.format("on demand"), Market.SPOT: named.format("spot")},

@@ -1,34 +1,30 @@
-"""`python -m advisor.sweeps.worker.companion RANK WORKER`: another rank of a trial, ends with the worker.
-
-It reads the worker's job (`advisor.sweeps.worker.__main__`) as one line of JSON on stdin, and runs the same
-steps. It prints nothing if all goes well, else one line of JSON with `status` and `reason`, and ends with
-exit code 1."""
+"""The other ranks of a trial on several GPUs: a process each, which ends with the worker."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from advisor.sweeps.machine.processes import end_with_parent, killer_text, oom_kills
 
-_COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.worker.companion")
 _PATIENCE_SECONDS = 5.0
 Fail = Callable[[str, str], None]
+Pipe = tuple[Connection, Connection]  # both ends stay open here, so that an empty one never looks ended
 
 
-def main() -> None:
-    """Run a rank's steps while the worker measures."""
-    end_with_parent(parent=int(sys.argv[2]))
-    job = json.loads(sys.stdin.readline())
+def run_rank(job: dict[str, Any], rank: int, worker: int, send: Connection) -> None:
+    """Run a rank's steps while the process `worker` measures; sends the status and reason of a failure."""
+    end_with_parent(parent=worker)
+    os.dup2(2, 1)  # stdout belongs to the worker and its parent
     from advisor.sweeps.formats import trial_from_dict
     from advisor.sweeps.trial.child import ending_of
 
@@ -36,47 +32,27 @@ def main() -> None:
     try:
         from advisor.sweeps.worker.measuring import accompany
 
-        accompany(trial, job, int(sys.argv[1]))
+        accompany(trial, job, rank)
     except Exception as error:
         ending = ending_of(error, trial.dataset_path)
-        sys.stdout.write(json.dumps({"status": str(ending.status), "reason": ending.reason}) + "\n")
-        sys.stdout.flush()
+        send.send((str(ending.status), ending.reason))
         raise SystemExit(1) from error
 
 
-def _watch(process: subprocess.Popen[str], rank: int, over: threading.Event, fail: Fail) -> None:
+def _watch(process: BaseProcess, pipe: Pipe, over: threading.Event, fail: Fail) -> None:
     kills_before = oom_kills()
-    said, _ = process.communicate()
-    code = process.returncode
+    process.join()
+    code = process.exitcode or 0
     if code == 0 or over.is_set():
         return
-    if ending := _ending(said):
-        fail(ending["status"], f"process {rank}: {ending['reason']}")
+    if pipe[0].poll():
+        status, reason = pipe[0].recv()
+        fail(status, f"{process.name}: {reason}")
     elif code > 0:
-        fail("failed", f"process {rank} ended with exit code {code}")
+        fail("failed", f"{process.name} ended with exit code {code}")
     else:
         why = killer_text(kills_before) if -code == signal.SIGKILL else ""
-        fail("failed", f"process {rank} was killed from outside (signal {-code}){why}")
-
-
-def _ending(said: str) -> dict[str, str]:
-    """The `status` and `reason` among the lines of a rank's stdout; empty if there are none."""
-    for line in reversed(said.splitlines()):
-        with suppress(ValueError):
-            ending = json.loads(line)
-            if isinstance(ending, dict) and ending.keys() >= {"status", "reason"}:
-                return ending
-    return {}
-
-
-def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        (*_COMMAND, str(rank), str(os.getpid())), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(job) + "\n")
-    process.stdin.flush()
-    return process
+        fail("failed", f"{process.name} was killed from outside (signal {-code}){why}")
 
 
 @contextmanager
@@ -84,16 +60,19 @@ def companions_of(job: dict[str, Any], count: int, fail: Fail) -> Iterator[None]
     """Start `count` further ranks, which meet this process at the job's `rendezvous`; they are killed after
     the block. The first that fails ends the trial: a thread passes its reason to `fail`, as this process may
     be waiting for that rank in a kernel of NCCL."""
-    over = threading.Event()
+    context, over = get_context("spawn"), threading.Event()
     with tempfile.TemporaryDirectory() as folder:
         job["rendezvous"] = str(Path(folder) / "rendezvous")
-        processes = {rank: _started(job, rank) for rank in range(1, 1 + count)}
-        watchers = [
-            threading.Thread(target=_watch, args=(process, rank, over, fail), daemon=True)
-            for rank, process in processes.items()
-        ]
-        for watcher in watchers:
-            watcher.start()
+        processes, watchers = [], []
+        for rank in range(1, 1 + count):
+            pipe = context.Pipe(duplex=False)
+            process = context.Process(
+                target=run_rank, args=(job, rank, os.getpid(), pipe[1]), name=f"process {rank}"
+            )
+            process.start()
+            processes.append(process)
+            watchers.append(threading.Thread(target=_watch, args=(process, pipe, over, fail), daemon=True))
+            watchers[-1].start()
         try:
             yield
         except Exception:
@@ -103,9 +82,5 @@ def companions_of(job: dict[str, Any], count: int, fail: Fail) -> Iterator[None]
             raise
         finally:
             over.set()
-            for process in processes.values():
+            for process in processes:
                 process.kill()
-
-
-if __name__ == "__main__":
-    main()

@@ -163,7 +163,11 @@ def allowed_actions(document: dict[str, Any]) -> set[str]:
 
 # Where IAM's prefix is not the service's name, or its action not the operation's.
 _PREFIXES = {"service-quotas": "servicequotas"}
-_ACTIONS = {"s3:ListObjectsV2": "s3:ListBucket", "s3:HeadObject": "s3:GetObject"}
+_ACTIONS = {
+    "s3:ListObjectsV2": "s3:ListBucket",
+    "s3:HeadObject": "s3:GetObject",
+    "s3:HeadBucket": "s3:ListBucket",
+}
 
 
 Calls = list[tuple[str, Mapping[str, Any]]]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -19,7 +17,6 @@ from msgspec.structs import replace
 from advisor.domain import Stack, Status, Task
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.group import common_steps
 from tests.sweeps.builders import PROFILE, TIME_BOX, resources, trial
@@ -107,13 +104,13 @@ def test_what_several_processes_train_is_compiled_where_the_trial_asks_for_that(
 @pytest.mark.machine
 @pytest.mark.slow
 def test_why_a_process_failed_is_found_among_what_its_libraries_print(images, tmp_path):
-    """Here the user's own file fails in the second process, and prints as that one exits."""
+    """Here the user's own file prints and fails in the second process."""
     own = tmp_path / "own.py"
     own.write_text(
-        "import atexit, sys, torch\n"
+        "import multiprocessing, torch\n"
         "def build():\n"
-        "    if 'companion' in sys.argv[0]:\n"
-        "        atexit.register(print, 'bye')\n"
+        "    if multiprocessing.parent_process():\n"
+        "        print('{}', flush=True)\n"
         "        raise RuntimeError('no room for a second one')\n"
         "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(10))\n"
         "INPUT_SHAPE = (3, 8, 8)\n"
@@ -151,21 +148,12 @@ def test_a_process_that_is_killed_ends_the_trial_with_its_name_and_leaves_none(i
     assert companions() == []
 
 
-def test_a_process_whose_worker_has_gone_before_it_began_ends():
-    """A kill within its first moments, before the kernel is told to end it with its worker."""
-    command = [sys.executable, "-P", "-m", "advisor.sweeps.worker.companion", "1", "1"]
-    ended = subprocess.run(
-        command, input="{}\n", capture_output=True, text=True, env=worker_environment(), check=False
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + signal.SIGKILL, "", "")
-
-
 def companions():
     """Process ids of those beneath this process."""
     result = []
     for entry in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):  # it ends, or has
-            result += [entry.pid] * ("advisor.sweeps.worker.companion" in entry.cmdline())
+            result += [entry.pid] * (any("spawn_main" in word for word in entry.cmdline()))
     return result
 
 
