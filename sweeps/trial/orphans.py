@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import logging
 import os
-import re
 import shutil
 import signal
 import threading
@@ -85,7 +84,6 @@ def orphan_groups() -> Iterator[Orphan]:
 # The folder for data sets on a mount of --disk-path.
 FOLDER_ON_MOUNTS = "instance-sizing-advisor"
 _UNFINISHED = ".unfinished-"
-_BOOTED = re.compile(r"^btime (\d+)$", re.MULTILINE)
 
 
 def unfinished_name(point: Path) -> Path:
@@ -132,18 +130,6 @@ def _remove(folder: Path) -> None:
             folder.unlink()
 
 
-def _is_older_than_boot(orphan: Orphan) -> bool:
-    """Whether it is a worker's folder from before the boot, whose owner only seems to be elsewhere."""
-    folder = Path(orphan.name)
-    if folder.parent != scratch_parent() or not tag_in(folder.name) or not orphan.owner.is_elsewhere:
-        return False
-    try:
-        match = _BOOTED.search(Path("/proc/stat").read_text())
-        return match is not None and folder.lstat().st_mtime < float(match[1])
-    except OSError:
-        return False
-
-
 def _matching(parent: Path, pattern: str) -> list[Path]:
     try:
         return sorted(parent.glob(pattern))
@@ -174,7 +160,7 @@ def owner_is_me(tag: OwnerTag) -> bool:
 
 
 def find_orphans(
-    of_owner: Callable[[OwnerTag], bool] | None = None, made_in: Path | None = None
+    of_owner: Callable[[OwnerTag], bool] = lambda owner: owner.has_gone, made_in: Path | None = None
 ) -> list[Orphan]:
     """The orphans of owners that `of_owner` selects (by default those that have ended), in the order of
     removal.
@@ -182,9 +168,7 @@ def find_orphans(
     Processes come first, since they use the rest."""
     folders = orphan_folders(made_in or datasets_folder())
     every = chain(orphan_processes(), orphan_groups(), folders)
-    if of_owner:
-        return [orphan for orphan in every if of_owner(orphan.owner)]
-    return [orphan for orphan in every if orphan.owner.has_gone or _is_older_than_boot(orphan)]
+    return [orphan for orphan in every if of_owner(orphan.owner)]
 
 
 def remove(orphans: Iterable[Orphan]) -> Removed:

@@ -120,17 +120,12 @@ def _refuse_another_gpu(requested: str) -> None:
     present = present_gpu(sheets)
     if is_card(requested, present, sheets):
         return
+    is_here = present.gpu
     if present.is_slice:
-        raise MeasuringError(
-            f"{requested} was requested, but the GPU of this node is a slice of a card "
-            f"({torch.cuda.get_device_name()}, {present.memory_mib:,.0f} MiB, {present.sm_count} "
-            "multiprocessors)",
-            hint="measure on a whole card; --accelerator cuda measures the slice, and no fit or "
-            "anchor takes it for a card",
-        )
+        is_here = f"a slice of a card ({torch.cuda.get_device_name()}, {present.memory_mib:,.0f} MiB)"
     raise MeasuringError(
-        f"{requested} was requested, but the GPU of this node is: {present.gpu}",
-        hint=f"correct the node's resources, or use --accelerator cuda:{present.gpu}",
+        f"{requested} was requested, but the GPU of this node is: {is_here}",
+        hint="correct the node's resources, or measure what it is with --accelerator cuda",
     )
 
 

@@ -119,27 +119,22 @@ def refuse(never: Sequence[Needs], kinds: Mapping[Needs, int], nodes: Sequence[N
 
 def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
     """The text that says which needs no node meets, which resources exist instead, and what to do."""
-    wanted, usable = dict(needs), [node for node in nodes if node.get(TRIAL_RESOURCE, 0) >= 1]
-    for prefix, what, way_out in (
-        (GPU_RESOURCE, "the GPU", "start such a node, or leave it out of --accelerator"),
-        (DISK_RESOURCE, "the disk", "start a node with that resource, or leave the disk out"),
-    ):
-        for name in (key for key in wanted if key.startswith(prefix)):
-            if not any(name in node for node in usable):
-                there = ", ".join(_names_with(prefix, usable)) or "none"
-                return f"no node has {what} {name.removeprefix(prefix)} (there: {there}); {way_out}"
-    if wanted.get("GPU") and not any(node.get("GPU", 0) >= 1 for node in usable):
-        return "no node has a GPU; start one that has, or use --accelerator emulated:T4"
-    for name in ("GPU", "CPU", "memory"):
+    usable = [{OWN_DISK: 1.0, **node} for node in nodes if node.get(TRIAL_RESOURCE, 0) >= 1]
+    for name, amount in needs:
         most = max((node.get(name, 0.0) for node in usable), default=0.0)
-        if (needed := wanted.get(name, 0.0)) > most:
-            return (
-                f"they need {_amount(name, needed)}, and the largest node has {_amount(name, most)}; ask for "
-                "less, or start a larger node"
-            )
-    whole = [f"{name} {amount:g}" for name, amount in needs if 1 <= amount < _MIB]
-    present = [name for name, amount in needs if amount == _PRESENCE]
-    return f"no one node has all of {', '.join([*whole, *present])}; start such a node"
+        if amount <= most:
+            continue
+        for prefix, what in ((GPU_RESOURCE, "GPU"), (DISK_RESOURCE, "disk")):
+            if name.startswith(prefix):
+                there = ", ".join(_names_with(prefix, usable)) or "none"
+                kind = name.removeprefix(prefix)
+                return f"no node has the {what} {kind} (there: {there}); start one that has, or leave it out"
+        return (
+            f"they need {_amount(name, amount)}, and the largest node has {_amount(name, most)}; ask for "
+            "less, or start a larger node"
+        )
+    whole = (f"{name} {amount:g}" if amount >= 1 else name for name, amount in needs if amount < _MIB)
+    return f"no one node has all of {', '.join(whole)}; start such a node"
 
 
 def _amount(name: str, amount: float) -> str:

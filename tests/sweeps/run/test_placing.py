@@ -170,10 +170,10 @@ def refused(trials, nodes):
 @pytest.mark.parametrize(
     ("wanted", "nodes", "message"),
     [
-        (on("cuda:H100"), CLUSTER, r"no node has the GPU H100 \(there: L4, T4\).*--accelerator"),
+        (on("cuda:H100"), CLUSTER, r"no node has the GPU H100 \(there: L4, T4\)"),
         (on("cpu", mounted="io2"), CLUSTER, r"no node has the disk io2 \(there: gp3\)"),
         (on("cuda:L4", mounted="gp3"), CLUSTER, "no one node has all of"),
-        (on("cuda"), [PLAIN], "no node has a GPU"),
+        (on("cuda"), [PLAIN], "need 1 GPUs, and the largest node has 0"),
         (on("cpu", vcpus=8.0), CLUSTER, "need 8 CPUs, and the largest node has 4"),
         (on("cpu", memory_gib=32), CLUSTER, "need 32 GiB of memory, and the largest node has 16"),
         (on("cpu"), [HEAD], "ray start --resources"),
