@@ -39,7 +39,7 @@ from advisor.domain import (
 )
 from advisor.domain.machines import is_positive
 from advisor.errors import DataError, UsageError, one_line, system_errors
-from advisor.files import csv_lines, csv_of
+from advisor.files import csv_of
 from advisor.records import asdict
 from advisor.strict_json import check_json
 
@@ -232,17 +232,7 @@ def to_jsonl(measurements: Iterable[Measurement]) -> str:
 
 def to_csv(measurements: Sequence[Measurement]) -> str:
     """A CSV file with one summary row a measurement, below a header line."""
-    return csv_header() + csv_rows(map(summary_row, measurements))
-
-
-def csv_header() -> str:
-    """The header line of the CSV file."""
-    return csv_of((), SUMMARY_COLUMNS)
-
-
-def csv_rows(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The CSV lines of summary rows; a missing value becomes an empty cell."""
-    return csv_lines(rows, SUMMARY_COLUMNS)
+    return csv_of(map(summary_row, measurements), SUMMARY_COLUMNS)
 
 
 _MOST_ROWS = 2**31

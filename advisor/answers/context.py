@@ -94,12 +94,10 @@ def model_in_use(file: Path | None) -> PerformanceModel:
 
 def profile_of(path: Path, facts: NetworkFacts) -> DatasetProfile:
     """The profile of the user's data set at `path`, counted in the samples that the network takes."""
+    from advisor.sweeps.datasets.opening import profile_folder, profile_text
+
     if facts.data is DataKind.TOKENS:
-        from advisor.sweeps.datasets.opening import profile_text
-
         return replace(profile_text(path), sample="token")
-    from advisor.sweeps.datasets import profile_folder
-
     return profile_folder(path)
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Task
 from advisor.domain.results import stall_indices
+from advisor.files import csv_lines, csv_of
 from advisor.messages import Message
 from advisor.questions.fields import Choice, Flag, Number, Text
 from advisor.questions.question import Question, ask
-from advisor.sweeps.formats import ReadLines, csv_header, csv_rows, summary_row, to_jsonl
+from advisor.sweeps.formats import SUMMARY_COLUMNS, ReadLines, summary_row, to_jsonl
 from advisor.sweeps.measurement_store import Appended, Stored
 from advisor.sweeps.quality.issues import QualityIssue
 from advisor.sweeps.quality.rates import (
@@ -100,14 +101,14 @@ def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
 def exported(pages: Iterable[Stored], form: str) -> Iterator[str]:
     """The export in pieces; for a damaged row it has a line that an import will refuse."""
     if form == "csv":
-        yield csv_header()
+        yield csv_of((), SUMMARY_COLUMNS)
     for stored in pages:
         if form == "csv":
             damaged = [
                 {"trial_id": row.trial_id, "status": "damaged", "reason": row.reason}
                 for row in stored.damaged
             ]
-            yield csv_rows([*map(summary_row, stored.measurements), *damaged])
+            yield csv_lines([*map(summary_row, stored.measurements), *damaged], SUMMARY_COLUMNS)
         else:
             lines = [json.dumps({"damaged": row.trial_id, "reason": row.reason}) for row in stored.damaged]
             yield to_jsonl(stored.measurements) + "".join(f"{line}\n" for line in lines)

@@ -229,11 +229,11 @@ def ensure_text(destination: Path | None = None) -> tuple[Path, DatasetProfile]:
     return folder, read_profile(folder) or make_text(folder)
 
 
-def make_text(folder: Path, seed: int = 0) -> DatasetProfile:
+def make_text(folder: Path) -> DatasetProfile:
     """Write train.txt, valid.txt and test.txt into a new folder; returns the profile of train.
 
     Every word of the vocabulary occurs in train. Raises `DataError` if the files cannot be written."""
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(SEED)
     spelled = [spelling(rank) for rank in range(_WORDS)]
     with made_whole(folder) as unfinished:
         for name, (tokens, sentences) in PTB_PARTS.items():
@@ -243,7 +243,7 @@ def make_text(folder: Path, seed: int = 0) -> DatasetProfile:
             lines = (" ".join(spelled[rank] for rank in part) for part in np.split(ranks, ends))
             (unfinished / f"{name}.txt").write_text("".join(f" {line} \n" for line in lines))
         profile = profile_text(unfinished / "train.txt")
-        write_profile(unfinished, profile, seed=seed)
+        write_profile(unfinished, profile, seed=SEED)
     return profile
 
 

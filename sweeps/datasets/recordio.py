@@ -11,7 +11,7 @@ Image header (MXNet, python/mxnet/recordio.py): flag uint32, label float32, id u
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -130,8 +130,14 @@ class RecordIoImages(FileSpans):
     storage_format = RECORDIO
     unit = "record"
 
-    def __init__(self, records: Sequence[Path]) -> None:
-        super().__init__(records, _scan)
+    @staticmethod
+    def scan(file: Path) -> np.ndarray:
+        """Rows of (offset, bytes) of a file's records. An .idx file is not needed, nor believed."""
+        try:
+            with file.open("rb") as opened:
+                return np.array(list(spans(opened, file.stat().st_size)), dtype=np.int64).reshape(-1, 2)
+        except DataError as error:
+            raise DataError(f"'{file}': {error}", hint="convert or copy it again") from error
 
     def read(self, index: int) -> Sample:
         record = self._bytes(index)
@@ -151,12 +157,3 @@ def write_records(folder: Path, samples: Iterable[Sample]) -> int:
             index.write(f"{count - 1}\t{offset}\n")
             offset += records.write(record)
     return count
-
-
-def _scan(path: Path) -> np.ndarray:
-    """Rows of (offset, bytes) of a file's records. An .idx file is not needed, nor believed."""
-    try:
-        with path.open("rb") as file:
-            return np.array(list(spans(file, path.stat().st_size)), dtype=np.int64).reshape(-1, 2)
-    except DataError as error:
-        raise DataError(f"'{path}': {error}", hint="convert or copy it again") from error

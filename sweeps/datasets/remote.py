@@ -158,16 +158,15 @@ class FsspecFolder(Struct, frozen=True, dict=True):
                 return
             # Folder by folder: a list of all files of a large data set takes gigabytes, and `walk` of fsspec
             # leaves out folders that it cannot list.
-            folders = [(root, "")]
+            folders = [root]
             while folders:
-                directory, beneath = folders.pop()
+                directory = folders.pop()
                 for facts in system.ls(directory, detail=True):
                     key = facts["name"].rstrip("/")
-                    path = beneath + key.rpartition("/")[2]
                     if facts["type"] != "directory":
-                        yield _remote_file(path, key, facts)
+                        yield _remote_file(key.removeprefix(root).lstrip("/"), key, facts)
                     elif key != directory:  # some stores list a folder in itself
-                        folders.append((key, f"{path}/"))
+                        folders.append(key)
 
     def read(self, file: RemoteFile) -> Iterator[bytes]:
         system, _ = self._opened
@@ -180,15 +179,13 @@ class FsspecFolder(Struct, frozen=True, dict=True):
         scheme = self.address.partition("://")[0]
         try:
             import fsspec
-        except ImportError as error:
-            raise UsageError(f"{scheme}:// needs fsspec", field="data", hint=install_hint("data")) from error
-        try:
+
             system, root = fsspec.core.url_to_fs(self.address, use_listings_cache=False)
         except ImportError as error:
             raise UsageError(
                 f"{scheme}:// cannot be read here ({error})",
                 field="data",
-                hint="pip install the package that it names",
+                hint=f"{install_hint('data')}, and the package that is named",
             ) from error
         except ValueError as error:
             raise UsageError(

@@ -231,21 +231,26 @@ def stored_bytes(source: SampleSource) -> int:
 
 
 class FileSpans:
-    """A `SampleSource` of spans in a few large files; a row of `scan(file)` begins with offset and bytes.
+    """A `SampleSource` of spans in a few large files; a format says how to find them.
 
     A file is opened at its first read; a forked child may share it, since `pread` uses no file position."""
 
     storage_format: str
     unit: str  # what a span is called in messages
 
-    def __init__(self, files: Sequence[Path], scan: Callable[[Path], np.ndarray]) -> None:
+    def __init__(self, files: Sequence[Path]) -> None:
         self._opened: dict[int, int] = {}
         self.files: Sequence[Path] = tuple(files)
-        parts = [_index_of(path, scan) for path in files]
+        parts = [_index_of(path, self.scan) for path in files]
         self._numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         self._rows = np.concatenate(parts)
         if not len(self._rows):
             raise UsageError(f"no {self.unit} in '{files[0]}'", hint="an image set needs at least one")
+
+    @staticmethod
+    def scan(file: Path) -> np.ndarray:
+        """Rows of samples that begin with offset and bytes. Raises `DataError` if the file is damaged."""
+        raise NotImplementedError
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import chain, islice
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from advisor.sweeps.datasets.source import IMAGE_SUFFIXES, FileSpans, Sample, Sa
 TAR = "tar"
 SAMPLES_A_SHARD = 10_000
 SHARD_BYTES = 1 << 30
-_INDEX_SUFFIX = ".index.npy"
 _MOST_LABEL_BYTES = 20
 
 
@@ -29,8 +28,28 @@ class TarShards(FileSpans):
     storage_format = TAR
     unit = "member"
 
-    def __init__(self, shards: Sequence[Path]) -> None:
-        super().__init__(shards, _scan)
+    @staticmethod
+    def scan(shard: Path) -> np.ndarray:
+        """Rows of (offset, bytes, label). Raises `DataError` if it is no tar file or is cut off."""
+        images: dict[str, tuple[int, int]] = {}
+        labels: dict[str, int] = {}
+        try:
+            size = shard.stat().st_size
+            with tarfile.open(shard, "r:") as archive:
+                for member in archive:
+                    if member.offset_data + member.size > size:
+                        raise DataError(f"'{shard}' ends inside {member.name}", hint="copy it again")
+                    key, dot, suffix = member.name.rpartition(".")
+                    if dot + suffix.lower() in IMAGE_SUFFIXES:
+                        images[key] = (member.offset_data, member.size)
+                    elif suffix == "cls" and member.size <= _MOST_LABEL_BYTES:
+                        content = archive.extractfile(member)
+                        text = content.read().strip() if content else b""
+                        labels[key] = int(text) if text.isdigit() else 0
+        except (tarfile.TarError, OSError) as error:
+            raise DataError(f"cannot read '{shard}' as a tar file ({error})", hint="copy it again") from error
+        rows = [(offset, length, labels.get(key, 0)) for key, (offset, length) in images.items()]
+        return np.array(rows, np.int64).reshape(-1, 3)
 
     def read(self, index: int) -> Sample:
         content, (_, size, label) = self._bytes(index), map(int, self._rows[index])
@@ -61,26 +80,3 @@ def _member(name: str, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO]:
     info = tarfile.TarInfo(name)
     info.size = len(content)
     return info, io.BytesIO(content)
-
-
-def _scan(shard: Path) -> np.ndarray:
-    """Rows of (offset, bytes, label) of a shard. Raises `DataError` if it is no tar file or is cut off."""
-    images: dict[str, tuple[int, int]] = {}
-    labels: dict[str, int] = {}
-    try:
-        size = shard.stat().st_size
-        with tarfile.open(shard, "r:") as archive:
-            for member in archive:
-                if member.offset_data + member.size > size:
-                    raise DataError(f"'{shard}' ends inside {member.name}", hint="copy it again")
-                key, dot, suffix = member.name.rpartition(".")
-                if dot + suffix.lower() in IMAGE_SUFFIXES:
-                    images[key] = (member.offset_data, member.size)
-                elif suffix == "cls" and member.size <= _MOST_LABEL_BYTES:
-                    content = archive.extractfile(member)
-                    text = content.read().strip() if content else b""
-                    labels[key] = int(text) if text.isdigit() else 0
-    except (tarfile.TarError, OSError) as error:
-        raise DataError(f"cannot read '{shard}' as a tar file ({error})", hint="copy it again") from error
-    rows = [(offset, length, labels.get(key, 0)) for key, (offset, length) in images.items()]
-    return np.array(rows, np.int64).reshape(-1, 3)

@@ -3,9 +3,3 @@
 The measuring program, `python -m advisor.sweeps.probe`, runs as a separate process. It needs only the
 standard library and NumPy, so that it runs on a bare machine; some parts also need Pillow or torch, and are
 skipped without them."""
-
-from __future__ import annotations
-
-from advisor.sweeps.probe.session import PARTS, SCHEMA, fingerprint
-
-__all__ = ["PARTS", "SCHEMA", "fingerprint"]

@@ -178,5 +178,5 @@ def test_whatever_is_taken_can_be_told(path, odd):
     for row in formats.read_lines([json.dumps(document).encode()]).measurements:
         expected = json.dumps([formats.summary_row(row), spread_document(row)], ensure_ascii=False)
         assert "\0" not in expected.encode().decode()
-        assert formats.csv_rows([formats.summary_row(row)]).encode()
+        assert formats.to_csv([row]).encode()
         assert formats.read_lines([formats.to_jsonl([row]).encode()]).measurements == (row,)

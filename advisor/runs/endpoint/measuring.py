@@ -17,7 +17,6 @@ from advisor.sweeps.measure.endpoint.engines import (
     EngineStart,
     StartedEngine,
     engine_command,
-    engine_version,
     free_ports,
     running_engines,
 )
@@ -103,7 +102,7 @@ def _served(
             [address_of(server.url) for server in running],
             {
                 "name": engine.value,
-                "version": engine_version(engine),
+                "version": engine.version,
                 "model": question.served_model or model,
                 "command": list(running[0].command),
                 "listening_seconds": max(server.listening_seconds for server in running),

@@ -182,24 +182,19 @@ _DRAIN_SECONDS = 5.0
 _TICK_SECONDS = 0.02
 _MOST_IN_FLIGHT = 4096
 
-Keep = Callable[[RequestRecord], None]
 
-
-class Driver:
+class Driver(Struct):
     """Generates one load; `keep` gets each request at its end."""
 
-    def __init__(
-        self, client: Client, opening: Opening, prompts: Prompts, lengths: Lengths, keep: Keep
-    ) -> None:
-        self._client = client
-        self._opening = opening
-        self._prompts = prompts
-        self._lengths = lengths
-        self._keep = keep
+    client: Client
+    opening: Opening
+    prompts: Prompts
+    lengths: Lengths
+    keep: Callable[[RequestRecord], None]
 
     async def drive(self, driven: DrivenLoad, seconds: float) -> None:
         """Load the endpoint for some seconds, then wait for the answers in flight."""
-        driven.began_seconds = self._client.now_seconds
+        driven.began_seconds = self.client.now_seconds
         ends_at = driven.began_seconds + seconds
         ticker = asyncio.create_task(_tick(driven))
         busy = time.process_time()
@@ -212,7 +207,7 @@ class Driver:
                 tasks |= {asyncio.create_task(self._slot(driven, ends_at, n, slots)) for n in range(slots)}
             await self._until_over(driven, ends_at, tasks)
         finally:
-            now = self._client.now_seconds
+            now = self.client.now_seconds
             driven.ended_seconds = min(now, ends_at)
             driven.busy_share = (time.process_time() - busy) / max(1e-3, now - driven.began_seconds)
             for task in (ticker, *tasks):
@@ -222,36 +217,36 @@ class Driver:
     async def _slot(self, driven: DrivenLoad, ends_at: float, slot: int, slots: int) -> None:
         """Send one request after the other. The first answer's length depends on the slot, which spreads the
         requests in time as in a server that has run for long."""
-        tokens = max(1, round(self._lengths.output_tokens * (slot + 1) / slots))
+        tokens = max(1, round(self.lengths.output_tokens * (slot + 1) / slots))
         wait = _FIRST_WAIT_SECONDS
-        while self._client.now_seconds < ends_at and driven.failed is None:
+        while self.client.now_seconds < ends_at and driven.failed is None:
             if await self._request(driven, slot, tokens):
                 wait = _FIRST_WAIT_SECONDS
             else:
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
-            tokens = self._prompts.drawn_length(self._lengths.output_tokens)
+            tokens = self.prompts.drawn_length(self.lengths.output_tokens)
 
     async def _poisson(self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[Any]]) -> None:
         rate = driven.load.requests_per_second or 0.0
         moment, slot = driven.began_seconds, 0
         while driven.failed is None:
-            moment += self._prompts.gap_seconds(rate)
+            moment += self.prompts.gap_seconds(rate)
             if moment >= ends_at:
                 break
             # A late start does not delay the next one, whose time is already drawn.
-            await asyncio.sleep(max(0.0, moment - self._client.now_seconds))
+            await asyncio.sleep(max(0.0, moment - self.client.now_seconds))
             tasks -= {task for task in tasks if task.done()}
             if len(tasks) >= _MOST_IN_FLIGHT:
                 driven.is_capped = True
                 continue
-            tokens = self._prompts.drawn_length(self._lengths.output_tokens)
+            tokens = self.prompts.drawn_length(self.lengths.output_tokens)
             tasks.add(asyncio.create_task(self._request(driven, slot, tokens)))
             slot += 1
 
     async def _until_over(self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[Any]]) -> None:
         """Wait until the load's time is over and its answers are whole, or it is given up."""
-        while (left := ends_at - self._client.now_seconds) > 0 and driven.failed is None:
+        while (left := ends_at - self.client.now_seconds) > 0 and driven.failed is None:
             if all(task.done() for task in tasks):
                 await asyncio.sleep(left)
             else:
@@ -260,13 +255,13 @@ class Driver:
             await asyncio.wait(tasks, timeout=_DRAIN_SECONDS)
 
     async def _request(self, driven: DrivenLoad, slot: int, tokens: int) -> bool:
-        dialect = self._opening.dialect
-        prompt = self._prompts.text(self._prompts.drawn_length(self._lengths.input_tokens))
-        record = RequestRecord(driven.number, slot, self._client.now_seconds, tokens)
+        dialect = self.opening.dialect
+        prompt = self.prompts.text(self.prompts.drawn_length(self.lengths.input_tokens))
+        record = RequestRecord(driven.number, slot, self.client.now_seconds, tokens)
         driven.requests.append(record)
         try:
-            body = dialect.body(self._opening.served_model, prompt, tokens)
-            await self._client.complete(body, dialect.route, record)
+            body = dialect.body(self.opening.served_model, prompt, tokens)
+            await self.client.complete(body, dialect.route, record)
         except RequestFailed as error:
             ended = [request for request in driven.requests if not math.isnan(request.ended_seconds)]
             least = max(_LEAST_FAILURES, driven.load.concurrency or 0)
@@ -275,7 +270,7 @@ class Driver:
                 driven.failed = error
             return False
         finally:
-            self._keep(record)
+            self.keep(record)
         return True
 
 

@@ -44,6 +44,13 @@ class StartedEngine(StrEnum):
     LLAMA_CPP = "llama.cpp"
     TRANSFORMERS = "transformers"
 
+    @property
+    def version(self) -> str:
+        """The version of the engine's package in this environment; '' if it is not installed here."""
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version("llama-cpp-python" if self is StartedEngine.LLAMA_CPP else self.value)
+        return ""
+
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
     """Settings of an engine: at most `sequences` of `context_tokens`; a user's `arguments` come last."""
@@ -61,19 +68,6 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
 def engine_command(engine: StartedEngine, settings: EngineSettings) -> list[str]:
     """The engine's command. Raises `MeasuringError` if it is missing, `UsageError` for bad settings."""
     return [*_COMMANDS[engine](settings), *settings.arguments]
-
-
-def engine_version(engine: StartedEngine) -> str:
-    """The version of the engine's package in this environment; '' if it is not installed here."""
-    package = {
-        StartedEngine.VLLM: "vllm",
-        StartedEngine.TRANSFORMERS: "transformers",
-        StartedEngine.LLAMA_CPP: "llama-cpp-python",
-    }[engine]
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
@@ -125,7 +119,7 @@ def _llama_cpp(settings: EngineSettings) -> list[str]:
         context = settings.sequences * settings.context_tokens
         options = f"--host {HOST} --port {settings.port} --parallel {settings.sequences} --ctx-size {context}"
         return [server, "--model", settings.model, *options.split(), "--n-gpu-layers", "999"]
-    if not engine_version(StartedEngine.LLAMA_CPP):
+    if not StartedEngine.LLAMA_CPP.version:
         _program("llama-server", "https://github.com/ggml-org/llama.cpp/releases")
     options = f"--host {HOST} --port {settings.port} --n_ctx {settings.context_tokens} --n_gpu_layers -1"
     return [sys.executable, "-m", "llama_cpp.server", "--model", settings.model, *options.split()]

@@ -203,23 +203,11 @@ async def _drive_all(
             driven = records.DrivenLoad(load, number, client.now_seconds)
             session.loads.append(driven)
             await driver.drive(driven, max(_LEAST_SECONDS, left))
-            report(load_line(load, records.load_figures(driven)))
+            figures = records.load_figures(driven)
+            report(f"{load}: {figures['requests']['completed']} answers, {figures['status']}")
             if driven.failed is not None:
                 session.ended = driven.failed.at(address.base)
                 return
-
-
-def load_line(load: records.Load, figures: records.Figures) -> str:
-    """One line with a load's main figures."""
-    parts = [f"{load}: {figures['requests']['completed']} answers"]
-    if rate := figures["output_tokens_per_second"]:
-        parts.append(f"{rate['mean']:.4g} tokens/s")
-    for name in ("ttft", "tpot"):
-        if times := figures[f"{name}_seconds"]:
-            parts.append(f"{name.upper()} {1000 * times['mean']:.4g} ms")
-    if figures["status"] != "ok":
-        parts.append(str(figures["status"]))
-    return ", ".join(parts)
 
 
 def warnings_of(session: EndpointSession) -> list[str]:

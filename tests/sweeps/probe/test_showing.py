@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import advisor.sweeps.probe
 from advisor.render.text import table
-from advisor.sweeps.probe import PARTS, fingerprint
 from advisor.sweeps.probe import session as probing
+from advisor.sweeps.probe.session import PARTS, fingerprint
 from advisor.sweeps.probe.session import SCHEMA as FORM
 from advisor.sweeps.probe.showing import headline, not_measured, sections
 from tests import rows

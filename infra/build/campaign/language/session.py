@@ -40,7 +40,6 @@ from advisor.sweeps.measure.endpoint.engines import (
     EngineStart,
     StartedEngine,
     engine_command,
-    engine_version,
     free_ports,
     running_engines,
 )
@@ -136,10 +135,7 @@ def _vllm(server: Server, grid: Grid, device: str, report: Report) -> Iterator[M
         command = engine_command(StartedEngine.VLLM, settings)
         starts, patience = [EngineStart(command, port)], _PATIENCE_SECONDS
         with running_engines(starts, patience_seconds=patience, report=report) as (running,):
-            facts = {
-                "engine_version": engine_version(StartedEngine.VLLM),
-                "ready_seconds": running.ready_seconds,
-            }
+            facts = {"engine_version": StartedEngine.VLLM.version, "ready_seconds": running.ready_seconds}
             yield _Endpoint(running.url, str(model), facts)
 
 
@@ -328,7 +324,7 @@ def run_language(options: argparse.Namespace, report: Callable[[str], None]) -> 
     there is no GPU (except for a quick trial)."""
     begun = time.monotonic()
     capability = _capability(options.quick)
-    engine = options.engine or (VLLM if engine_version(StartedEngine.VLLM) else TRANSFORMERS)
+    engine = options.engine or (VLLM if StartedEngine.VLLM.version else TRANSFORMERS)
     shapes = TINY_SHAPES if options.quick else SHAPES
     if options.models:
         chosen = [name.strip() for name in options.models.split(",")]
