@@ -161,13 +161,11 @@ NODE_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 
 
 
 class Attached(Struct, frozen=True):
-    """An offer with its warnings and its disks, for any work; or why it is rejected. `slow_disks` are hard
-    disks, which can only pay where the others are faster than needed."""
+    """An offer with its warnings and its disks, for any work; or why it is rejected."""
 
     offer: Offer
     notes: tuple[Message, ...] | Rejected
     disks: tuple[Disk, ...] | Rejected = ()
-    slow_disks: tuple[Disk, ...] = ()
 
 
 class Runnable(Struct, frozen=True):
@@ -177,7 +175,6 @@ class Runnable(Struct, frozen=True):
     disks: tuple[Disk, ...]
     workloads: tuple[Workload, ...]
     notes: tuple[Message, ...]
-    slow_disks: tuple[Disk, ...] = ()
     max_gpus: int | None = None
     nodes: int = 1
 
@@ -254,15 +251,7 @@ def attached(request: NetworkQuestion, catalog: Catalog, offer: Offer) -> Attach
     notes = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
     if isinstance(notes, Rejected):
         return Attached(offer, notes)
-    every = attached_disks(request, catalog, offer, request.dataset.total_mib / 1024)
-    if isinstance(every, Rejected):
-        return Attached(offer, notes, every)
-    disks = catalog.disks_of(offer.instance.cloud)
-    slow = tuple(disk for disk in every if disks.is_hard_disk(disk.rate.type))
-    if request.disk is not None or len(slow) == len(every):
-        return Attached(offer, notes, every)
-    fast = tuple(disk for disk in every if disk not in slow) if slow else every
-    return Attached(offer, notes, fast, slow)
+    return Attached(offer, notes, attached_disks(request, catalog, offer, request.dataset.total_mib / 1024))
 
 
 def runnable(
@@ -353,7 +342,7 @@ def _runnable(
             ),
         )
     large = tuple(workload for workload in hosted if small or workload.batch_size >= SMALLEST_OF_MANY)
-    return Runnable(offer, disks, large or tuple(hosted), notes, attached.slow_disks, request.max_gpus)
+    return Runnable(offer, disks, large or tuple(hosted), notes, request.max_gpus)
 
 
 def _hosted(model: PerformanceModel, rising: Sequence[Workload], resources: Resources) -> Sequence[Workload]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -16,6 +17,14 @@ Objects = NDArray[Any]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 Booleans = NDArray[np.bool_]
+
+
+class Level(IntEnum):
+    """The value of a rate or time that counts: the safe bound, the median, or the optimistic bound."""
+
+    SURE = 0
+    MEDIAN = 1
+    HOPED = 2
 
 
 class Columns(Protocol):

@@ -26,7 +26,7 @@ from advisor.questions.spec import SpecQuestion
 from advisor.units import gpus_text, range_text, size_text
 
 # Candidates. Most searches take a few thousand, one over all clouds and markets several hundred thousand.
-_MOST_CANDIDATES = 100_000
+_MOST_CANDIDATES = 140_000
 _STOPPED = Message(
     "what to relax was not searched to its end: other or smaller changes may do too; a narrower "
     "cloud, market or region is searched whole",

@@ -71,13 +71,7 @@ class _Fitting(Struct, frozen=True):
         if not len(able):
             return table
         keys = self._keys(able)
-        best = best_of_each(able.option, *keys)
-        last_shown, limits = self._limits(able, keys, best, self.last_shown)
-        slow = self._on_hard_disks(able, best, limits)
-        if slow is not None and len(slow):
-            able = able.beside(slow)
-            keys = self._keys(able)
-            _, limits = self._limits(able, keys, best_of_each(able.option, *keys), last_shown)
+        limits = self._limits(able, keys, best_of_each(able.option, *keys))
         orders = self._cheapest_orders(able, self._worth_fitting(able, keys, limits))
         wanted = [
             (option, disk)
@@ -101,29 +95,14 @@ class _Fitting(Struct, frozen=True):
             return beyond, hours * table.usd, -table.lower
         return beyond, rank(self.request, table), -table.lower
 
-    def _limits(self, table: Table, keys: _Keys, best: Integers, last_shown: float) -> tuple[float, Floats]:
-        """The rank of the last spec to show, and the rank of its `best` row that each option must beat."""
+    def _limits(self, table: Table, keys: _Keys, best: Integers) -> Floats:
+        """The rank that each option must beat: of its `best` row, or of the last spec to show."""
         beyond, rank, _ = keys
         ranks = np.where(beyond[best] > 0, np.inf, rank[best])
-        last_shown = min(last_shown, float(np.sort(ranks)[: self.request.max_results][-1]))
+        last_shown = min(self.last_shown, float(np.sort(ranks)[: self.request.max_results][-1]))
         limits = np.full(int(table.option.max()) + 1, -np.inf)
         limits[table.option[best]] = np.minimum(last_shown, ranks)
-        return last_shown, limits
-
-    def _on_hard_disks(self, table: Table, best: Integers, limits: Floats) -> Table | None:
-        """Rows with hard disks that may rank within the limits, at the best batch of answering instances."""
-        best = best[self._may_win(table, best, np.zeros(len(best)), limits)]
-        pairs = [
-            (row, disk)
-            for row in _at_best_batch(table, best).tolist()
-            for disk in table.source.options[table.option[row]].slow_disks
-        ]
-        rows, disks = np.array([row for row, _ in pairs], dtype=np.intp), [disk for _, disk in pairs]
-        worth = np.flatnonzero(self._may_win(table, rows, self._least_usd(table, rows, disks), limits))
-        if not len(worth):
-            return None
-        made = self._ordered(table, rows[worth], [disks[index] for index in worth.tolist()])
-        return made.take(self._enough(made))
+        return limits
 
     def _worth_fitting(self, table: Table, keys: _Keys, limits: Floats) -> Integers:
         """The rows to start searches from: the best of each offer and disk type that could still beat the

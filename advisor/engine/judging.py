@@ -267,9 +267,8 @@ def _judged(
 
 
 def _front(request: NetworkQuestion, table: Table, good: Booleans) -> Table:
-    """The rows that no other beats in price and rate, including hard disks, which are rarely ranked."""
-    slow = completed(request, table.source.on_hard_disks(_kinds_of(table, slice(None))))
-    every = table.take(good).beside(slow.take(answering(request, slow)))
+    """The rows that no other beats in price and rate."""
+    every = table.take(good)
     return _leading(every.take(good_batches(request, every)))
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.catalog.support import most_startable
 from advisor.domain import Candidate, Spec, Task
 from advisor.domain.decision import expected_cost
-from advisor.engine.columns import Booleans, Columns, Floats, Integers
+from advisor.engine.columns import Booleans, Columns, Floats, Integers, Level
 from advisor.engine.table import Table, best_of_each, distinct, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
@@ -91,10 +91,10 @@ def completed(request: NetworkQuestion, table: Table) -> Table:
     if request.max_count == 1:
         return table
     most = most_count(request, table)
-    sure = np.minimum(_count_needed(request, table, table.lower_each, table.hours_upper), most)
+    sure = np.minimum(_count_needed(request, table, Level.SURE), most)
     if request.is_sure:
         return at_count(table, sure)
-    even = np.minimum(_count_needed(request, table, table.median_each, table.hours_median), most)
+    even = np.minimum(_count_needed(request, table, Level.MEDIAN), most)
     whole = at_count(table, even)
     between = (even + sure) // 2
     for count, more in ((between, (between > even) & (between < sure)), (sure, sure > even)):
@@ -103,15 +103,13 @@ def completed(request: NetworkQuestion, table: Table) -> Table:
     return whole
 
 
-def _count_needed(request: NetworkQuestion, table: Table, each: Floats, hours: Floats | None) -> Integers:
-    """The number of instances that the target and the longest run take, at these rates and hours."""
-    needed = np.ones(len(table))
+def _count_needed(request: NetworkQuestion, table: Table, level: Level) -> Integers:
+    """The number of instances that the target and the longest run take."""
+    needed, start = np.ones(len(table)), table.start_hours
     if request.target_throughput is not None:
-        needed = np.maximum(needed, times_needed(request.target_throughput, each))
-    if request.max_hours is not None and hours is not None:
-        needed = np.maximum(
-            needed, times_needed(hours - table.start_hours, request.max_hours - table.start_hours)
-        )
+        needed = np.maximum(needed, times_needed(request.target_throughput, table.each[level]))
+    if request.max_hours is not None and table.hours is not None:
+        needed = np.maximum(needed, times_needed(table.hours[level] - start, request.max_hours - start))
     return np.minimum(needed, MOST_INSTANCES + 1).astype(np.intp)
 
 
@@ -126,38 +124,20 @@ def with_runs(request: NetworkQuestion, table: Table) -> Table:
     training = request.task is Task.TRAINING
     count = table.count if training else np.ones(len(table), dtype=np.intp)
     first = min(samples, request.dataset.samples) if training else samples
-    hours, start = [], request.start_hours
+    start = request.start_hours
     with np.errstate(divide="ignore"):
-        for cold, warm in (
-            (table.first_upper, count * table.upper_each),
-            (table.first_median, count * table.median_each),
-            (table.first_lower, count * table.lower_each),
-        ):
-            of_first = first / cold / 3600
-            later = (samples - first) / warm / 3600 if samples > first else 0.0
-            hours.append(start + of_first + later)
-    return replace(
-        table,
-        hours_lower=hours[0],
-        hours_median=hours[1],
-        hours_upper=hours[2],
-        count=count,
-        start_hours=start,
-    )
+        hours = start + first / table.first / 3600
+        if samples > first:
+            hours += (samples - first) / (count * table.each) / 3600
+    return replace(table, hours=hours, count=count, start_hours=start)
 
 
 def at_count(table: Table, count: Integers) -> Table:
     """The rows with other counts of instances; these share a run evenly, after each has started."""
-    if table.hours_upper is None or table.hours_median is None or table.hours_lower is None:
+    if table.hours is None:
         return replace(table, count=count)
     share, start = (1 / count) / (1 / table.count), table.start_hours
-    return replace(
-        table,
-        count=count,
-        hours_lower=start + (table.hours_lower - start) * share,
-        hours_median=start + (table.hours_median - start) * share,
-        hours_upper=start + (table.hours_upper - start) * share,
-    )
+    return replace(table, count=count, hours=start + (table.hours - start) * share)
 
 
 def most_count(request: NetworkQuestion, table: Table) -> Integers:
@@ -195,22 +175,23 @@ def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
 
 def cost(request: NetworkQuestion, table: Table) -> Floats:
     """The hourly price where there is a target, else the median cost of the run or of a million samples."""
-    return _cost(request, table, table.hours_median, table.median)
+    return _cost(request, table, Level.MEDIAN)
 
 
 def worst_cost(request: NetworkQuestion, table: Table) -> Floats:
     """The same cost at the lower bound of the rate."""
-    return _cost(request, table, table.hours_upper, table.lower)
+    return _cost(request, table, Level.SURE)
 
 
-def _cost(request: NetworkQuestion, table: Table, hours: Floats | None, rate: Floats) -> Floats:
+def _cost(request: NetworkQuestion, table: Table, level: Level) -> Floats:
+    hours = None if table.hours is None else table.hours[level]
     usd = table.usd * terms_of(request, table, request.horizon_hours if hours is None else hours)
     if request.ranks_by_price:
         return usd
     if hours is not None:
         return hours * usd
     with np.errstate(divide="ignore"):
-        return usd / (rate * 3600) * 1e6
+        return usd / (table.count * table.each[level] * 3600) * 1e6
 
 
 def rank(request: NetworkQuestion, table: Table) -> Floats:
@@ -231,24 +212,27 @@ def aims(request: NetworkQuestion, table: Table) -> list[Aim]:
         goals.append(((table.lower, table.median, table.upper), request.target_throughput))
     with np.errstate(divide="ignore", invalid="ignore"):
         if request.max_latency_ms is not None:
-            lower, median = 1 / table.p99_seconds, 1 / table.p99_median_seconds
+            lower, median = 1 / table.p99_seconds
             goals.append(((lower, median, median * (median / lower)), 1000 / request.max_latency_ms))
         if request.max_first_epoch_hours is not None:
             least = _least_first_rate(request, 0.0)
-            first = table.first_lower, table.first_median, table.first_upper
-            goals.append((first, float(least or 0.0)))
-        if table.hours_upper is None or table.hours_median is None or table.hours_lower is None:
+            goals.append((table.first, float(least or 0.0)))
+        if table.hours is None:
             return goals
-        pace = [1 / hours for hours in (table.hours_upper, table.hours_median, table.hours_lower)]
         if request.max_hours is not None:
-            goals.append((pace, 1 / request.max_hours))
+            goals.append((1 / table.hours, 1 / request.max_hours))
         if request.max_run_usd is not None:
-            goals.append(([each / table.usd for each in pace], 1 / request.max_run_usd))
+            goals.append((1 / table.hours / table.usd, 1 / request.max_run_usd))
     return goals
 
 
+def level_of(request: SpecQuestion) -> Level:
+    """The level that must keep target and limits: bounds, or medians where a miss counts by its cost."""
+    return Level.SURE if request.is_sure else Level.MEDIAN
+
+
 class Deciding(NamedTuple):
-    """Values (n,) that must keep target and limits: bounds, or medians where a miss counts by its cost."""
+    """Values (n,) that must keep target and limits."""
 
     rate: Floats
     p99_seconds: Floats
@@ -258,9 +242,9 @@ class Deciding(NamedTuple):
 
 def deciding(request: NetworkQuestion, table: Table) -> Deciding:
     """The values of rows that are compared with the target and limits."""
-    if request.is_sure:
-        return Deciding(table.lower, table.p99_seconds, table.first_lower, table.hours_upper)
-    return Deciding(table.median, table.p99_median_seconds, table.first_median, table.hours_median)
+    level = level_of(request)
+    hours = None if table.hours is None else table.hours[level]
+    return Deciding(table.count * table.each[level], table.p99_seconds[level], table.first[level], hours)
 
 
 def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:

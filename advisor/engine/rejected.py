@@ -331,8 +331,8 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
         batch, ms = int(shown.batch[0]), ceil_ms(p99_seconds or 0.0)
         return Message(text, code=reason, batch=batch, ms=ms, limit=request.max_latency_ms)
     usd = float(shown.usd[0])
-    if shown.hours_upper is not None and shown.hours_median is not None:
-        upper, median = float(shown.hours_upper[0]), float(shown.hours_median[0])
+    if shown.hours is not None:
+        upper, median, _ = shown.hours[:, 0].tolist()
         if reason == "too_long":
             return run_shortfall(request, reason, request.max_hours, upper, median)
         if reason == "over_max_cost":

@@ -34,7 +34,7 @@ from advisor.domain import (
 )
 from advisor.domain.results import P99_OVER_P50
 from advisor.engine.candidates import Runnable
-from advisor.engine.columns import Booleans, Floats, Integers
+from advisor.engine.columns import Booleans, Floats, Integers, Level
 from advisor.models.performance.machines import DiskTable
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.prepared import PreparedRows
@@ -210,11 +210,6 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             [(index, disk) for index, option in enumerate(self.options) for disk in option.disks]
         )
 
-    def on_hard_disks(self, kinds: Booleans) -> Table:
-        """The table of some types (by kind) on hard disks, which are rarely fast enough."""
-        wanted = np.flatnonzero(kinds[self.kind]).tolist()
-        return self.with_disks([(index, disk) for index in wanted for disk in self.options[index].slow_disks])
-
     def with_disks(self, wanted: Sequence[tuple[int, Disk]]) -> Table:
         """The table of options (by index) with disks of any order, at each batch size."""
         options = np.array([index for index, _ in wanted], dtype=np.intp)
@@ -233,14 +228,14 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
         first = steady
         if request.task is Task.TRAINING:
             first = predictions.rows.columns_with(rows, rates, CacheState.COLD)
-        p99 = p99_median = np.zeros(len(rows))
+        p99 = np.zeros((2, len(rows)))
         if request.max_latency_ms is not None:
             latencies = predictions.latencies(rows.tolist())
             seconds = [
                 (np.inf, np.inf) if latency is None else (latency.p99_seconds, latency.p99_median_seconds)
                 for latency in latencies
             ]
-            p99, p99_median = np.array(seconds).reshape(-1, 2).T
+            p99 = np.array(seconds).reshape(-1, 2).T
         return Table(
             source=self,
             kind=self.kind[options],
@@ -252,16 +247,11 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             batch=predictions.batch[rows],
             offer_usd=self.offer_usd[options],
             disk_usd=np.array([disk.usd_per_hour for disk in disks], dtype=float)[which],
-            lower_each=steady.lower,
-            median_each=steady.median,
-            upper_each=steady.upper,
+            each=np.array([steady.lower, steady.median, steady.upper]),
             calibrated=steady.calibrated,
             bottleneck=steady.bottleneck,
-            first_lower=nodes * first.lower,
-            first_median=nodes * first.median,
-            first_upper=nodes * first.upper,
+            first=nodes * np.array([first.lower, first.median, first.upper]),
             p99_seconds=p99,
-            p99_median_seconds=p99_median,
             count=nodes,
         )
 
@@ -270,9 +260,9 @@ class Table(Struct, frozen=True, kw_only=True):
     """Candidates as columns (n,), in the order in which they were made.
 
     `kind`, `option` and `row` are indices of the instance types, options and predictions of `source`; `spec`
-    numbers offers with a disk. Rates `*_each` are those of one instance, `first_*` those of the first pass
-    over the data, of all nodes that train together. `hours_*` are the hours of the run on all `count`
-    instances, including `start_hours`; None where there is no run."""
+    numbers offers with a disk. Rates and times are (3, n) by `Level` (p99 only its first two): rates `each`
+    of one instance, `first` of the first pass over the data, of all nodes that train together, and the
+    `hours` of the run on all `count` instances, including `start_hours`; None where there is no run."""
 
     source: Candidates
     kind: Integers
@@ -284,20 +274,13 @@ class Table(Struct, frozen=True, kw_only=True):
     batch: Integers
     offer_usd: Floats
     disk_usd: Floats
-    lower_each: Floats
-    median_each: Floats
-    upper_each: Floats
+    each: Floats
     calibrated: Booleans
     bottleneck: Integers
-    first_lower: Floats
-    first_median: Floats
-    first_upper: Floats
+    first: Floats
     p99_seconds: Floats
-    p99_median_seconds: Floats
     count: Integers
-    hours_lower: Floats | None = None
-    hours_median: Floats | None = None
-    hours_upper: Floats | None = None
+    hours: Floats | None = None
     start_hours: float = 0.0
 
     def __len__(self) -> int:
@@ -321,28 +304,29 @@ class Table(Struct, frozen=True, kw_only=True):
     @property
     def lower(self) -> Floats:
         """The lower bound of the rate of all instances together."""
-        return self.count * self.lower_each
+        return self.count * self.each[Level.SURE]
 
     @property
     def median(self) -> Floats:
         """The median rate of all instances together."""
-        return self.count * self.median_each
+        return self.count * self.each[Level.MEDIAN]
 
     @property
     def upper(self) -> Floats:
         """The upper bound of the rate of all instances together."""
-        return self.count * self.upper_each
+        return self.count * self.each[Level.HOPED]
 
     def take(self, rows: Integers | Booleans) -> Table:
         """Some of the rows."""
         if rows.dtype == bool and rows.all():
             return self
-        return replace(self, **{name: getattr(self, name)[rows] for name in self._columns()})
+        return replace(self, **{name: getattr(self, name)[..., rows] for name in self._columns()})
 
     def beside(self, other: Table) -> Table:
         """These rows, followed by those of another table, whose candidates start with the same ones."""
         columns = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self._columns()
+            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=-1)
+            for name in self._columns()
         }
         columns["spec"] = np.concatenate([self.spec, other.spec + int(self.spec.max(initial=-1)) + 1])
         more = len(other.source.options) > len(self.source.options)
@@ -360,7 +344,7 @@ class Table(Struct, frozen=True, kw_only=True):
         return self.beside(moved)
 
     def _columns(self) -> Sequence[str]:
-        return _COLUMNS if self.hours_upper is None else (*_COLUMNS, *_HOURS)
+        return _COLUMNS if self.hours is None else (*_COLUMNS, "hours")
 
     def offers(self) -> list[Offer]:
         """The offers that `option` numbers."""
@@ -406,25 +390,19 @@ class Table(Struct, frozen=True, kw_only=True):
         if request.task is not Task.TRAINING:
             return None
         samples = request.first_samples
-        rates = self.first_upper[row], self.first_median[row], self.first_lower[row]
-        lower, median, upper = (float(samples / rate / 3600) if rate else math.inf for rate in rates)
+        rates = self.first[:, row]
+        upper, median, lower = (float(samples / rate / 3600) if rate else math.inf for rate in rates)
         return Span(lower=lower, median=median, upper=upper)
 
     def _run(self, row: int, request: NetworkQuestion, first: Span | None) -> RunTime | None:
-        if request.run_samples is None or self.hours_upper is None:
+        if request.run_samples is None or self.hours is None:
             return None
-        assert self.hours_lower is not None
-        assert self.hours_median is not None
-        hours = Span(
-            lower=float(self.hours_lower[row]),
-            median=float(self.hours_median[row]),
-            upper=float(self.hours_upper[row]),
-        )
+        upper, median, lower = self.hours[:, row].tolist()
+        hours = Span(lower=lower, median=median, upper=upper)
         return RunTime(samples=request.run_samples, hours=hours, first_epoch=first)
 
 
-_HOURS = ("hours_lower", "hours_median", "hours_upper")
-_COLUMNS = tuple(name for name in Table.__struct_fields__ if name not in (*_HOURS, "source", "start_hours"))
+_COLUMNS = tuple(n for n in Table.__struct_fields__ if n not in ("source", "hours", "start_hours"))
 
 
 def distinct(values: Integers) -> Integers:

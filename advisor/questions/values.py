@@ -35,11 +35,8 @@ from advisor.units import format_range, gpus_text, size_text
 ProfilePath: TypeAlias = Callable[[Path, NetworkFacts], DatasetProfile]
 # Kinds of prices that may be ranked; free ones always are.
 RANKED_KINDS = (LIST, OBSERVED, ESTIMATED)
+_COUNTED = re.compile(r"\d+ ?x ?\D.*|.*\w ?: ?\d+", re.IGNORECASE)
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
-_COUNTED = re.compile(
-    r"(?P<first>\d+) ?x ?(?P<behind>\D.*)|(?P<before>.*\w) ?: ?(?P<last>\d+)", re.IGNORECASE
-)
-_DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
 
 
 class GpuFilter(Struct, frozen=True):
@@ -79,28 +76,9 @@ def parse_gpus(text: str) -> GpuFilter:
     sizes = [part for part in parts if ".." in part and part not in capabilities]
     names = tuple(part for part in parts if part not in (*sizes, *capabilities))
     for name in names:
-        _refuse_size(name)
-        if counted := _COUNTED.fullmatch(name):
-            raise wrong(
-                "gpu",
-                "{field} names GPUs, not how many: '{name}'",
-                name=name,
-                hint=Message(
-                    "write {gpu} {card}; how many of each instance are used: {max_gpus} {count} at most",
-                    gpu=FieldName("gpu"),
-                    max_gpus=FieldName("max_gpus"),
-                    card=counted["before"] or counted["behind"],
-                    count=counted["first"] or counted["last"],
-                ),
-            )
-        if name.lower() in ("none", "cpu"):
-            raise wrong(
-                "gpu",
-                "{field} names GPUs, not '{name}'",
-                name=name,
-                hint="leave it out: instances without a GPU compete anyway; for one of them ask "
-                "advisor predict --instance c7i.4xlarge",
-            )
+        if _COUNTED.fullmatch(name):
+            hint = Message("{max_gpus} says how many of each are used", max_gpus=FieldName("max_gpus"))
+            raise wrong("gpu", "{field} names GPUs, not how many: '{name}'", name=name, hint=hint)
     if not parts or max(len(sizes), len(capabilities)) > 1:
         raise wrong(
             "gpu",
@@ -116,7 +94,7 @@ def parse_gpus(text: str) -> GpuFilter:
 
 def parse_vcpus(text: str) -> Range:
     """The range in a text: '4..16', '8..', or '8' for exactly 8."""
-    return _parse_range(text, lambda end: parse_positive(end, "--vcpus"))
+    return parse_range(text, lambda end: parse_positive(end, "--vcpus"))
 
 
 def format_vcpus(limits: Range) -> str:
@@ -135,39 +113,12 @@ def parse_price_kinds(text: str) -> tuple[str, ...]:
 
 def parse_ram(text: str) -> Range:
     """The range of MiB in a text: '32GiB..64GiB', '32GiB..'."""
-    return _parse_range(text, parse_memory_mib)
+    return parse_range(text, parse_memory_mib)
 
 
 def format_ram(limits: Range) -> str:
     """The text that `parse_ram` reads."""
     return format_range(limits, size_text)
-
-
-def _parse_range(text: str, parse: Callable[[str], float]) -> Range:
-    dashed = _DASHED.fullmatch(text)
-    if dashed:
-        raise UsageError(
-            "'{text}' is no range",
-            text=text,
-            hint=Message("write it as {least}..{most}", least=dashed[1], most=dashed[2]),
-        )
-    return parse_range(text, parse)
-
-
-def _refuse_size(name: str) -> None:
-    """`UsageError` for a size such as '24GiB', which is no name of a GPU."""
-    dashed = _DASHED.fullmatch(name)
-    least, most = dashed.groups() if dashed else (name, "")
-    try:
-        parse_memory_mib(least)
-    except UsageError:
-        return
-    raise UsageError(
-        "'{text}' is no GPU",
-        text=name,
-        field="gpu",
-        hint=Message("for GPUs with so much memory write {least}..{most}", least=least, most=most),
-    )
 
 
 def _parse_capabilities(text: str) -> Range:

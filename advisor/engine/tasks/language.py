@@ -6,7 +6,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from enum import IntEnum
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -29,7 +28,7 @@ from advisor.domain.language import (
 from advisor.domain.money import aged, aged_spec
 from advisor.engine.assumptions import market_warnings, price_warnings
 from advisor.engine.candidates import judged_offer, offer_named, offers_in, place_query, rejected_offer
-from advisor.engine.columns import Columns, Floats, P
+from advisor.engine.columns import Columns, Floats, Level, P
 from advisor.engine.rejected import misses
 from advisor.engine.task import Task
 from advisor.errors import CANNOT_RUN, UsageError
@@ -40,14 +39,6 @@ from advisor.models.language.memory import card_gib
 from advisor.questions.language import ServingQuestion, TuningQuestion
 
 _MOST_KEPT = 8
-
-
-class Level(IntEnum):
-    """The value of a rate or time that counts: the safe bound, the median, or the optimistic bound."""
-
-    SURE = 0
-    MEDIAN = 1
-    HOPED = 2
 
 
 # Reasons of certain misses: the memory for users and the price are known, not predicted.

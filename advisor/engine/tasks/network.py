@@ -48,7 +48,7 @@ from advisor.questions.network import AUTO, NetworkQuestion
 _MOST_NODES = 64
 # Prepared tables kept while relaxing: other places and node counts need tables of their own.
 _MOST_PREPARED = 2
-_MANY_ROWS = 30_000
+_MANY_ROWS = 42_000
 _MOST_SHOWN = 10
 
 

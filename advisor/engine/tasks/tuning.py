@@ -24,17 +24,16 @@ from advisor.domain.results import DECIDES, Span
 from advisor.domain.words import Link, LlmMethod, LlmPrecision, Protocol
 from advisor.engine.assumptions import assumed_facts, ranking_assumptions, start_assumption
 from advisor.engine.candidates import rejected_offer
-from advisor.engine.columns import Floats, OptionTable
+from advisor.engine.columns import Floats, Level, OptionTable
 from advisor.engine.constraints import Amount, Choice, Constraint, of_place
 from advisor.engine.disks import disks_by_price
-from advisor.engine.limits import Aim, Limit, term_factor, terms_of
+from advisor.engine.limits import Aim, Limit, level_of, term_factor, terms_of
 from advisor.engine.rejected import plain_shortfall, run_shortfall
 from advisor.engine.tasks.language import (
     Cards,
     JudgedOffer,
     LanguageOptions,
     LanguageTask,
-    Level,
     language_warnings,
     options_of_types,
     other_choices,
@@ -207,7 +206,7 @@ class TuningTask(
 
     def limits(self, request: TuningQuestion, table: TuningTable) -> list[Limit]:
         limits, target = list[Limit](), request.target_tokens_per_second
-        level = _level(request)
+        level = level_of(request)
         rates = table.rates[level]
         if not request.allow_extrapolation:
             calibrated = np.array([option.calibrated for option in table.options])
@@ -276,7 +275,7 @@ class TuningTask(
         if reason == "too_slow":
             lower, median, _ = table.rates[:, row].tolist()
             return Message(
-                _TOO_SLOW[_level(request)].text,
+                _TOO_SLOW[level_of(request)].text,
                 code=reason,
                 p=100 * (1 - request.confidence),
                 lower=floor_rate(lower),
@@ -332,7 +331,7 @@ class TuningTask(
         yield from of_place(request, Choice("micro_batch", "--micro-batch", None))
 
     def needs(self, name: str, request: TuningQuestion, table: TuningTable) -> Floats:
-        level = _level(request)
+        level = level_of(request)
         values = {
             "target_tokens_per_second": table.rates[level],
             "max_hours": table.hours(request)[level],
@@ -369,11 +368,6 @@ class TuningTask(
             use=_memory_use(settled) if settled else None,
             why_not="" if settled else why or misfit_message(tuning),
         )
-
-
-def _level(request: TuningQuestion) -> Level:
-    """The rates that decide: lower bounds, or medians where a miss counts by its cost."""
-    return Level.SURE if request.is_sure else Level.MEDIAN
 
 
 def _memory_use(settled: Settled) -> TuningMemoryUse:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from advisor.domain import Offer, Rejected, Span
 from advisor.domain.language import FrontPoint, GenerationCandidate, ServingRates, ServingStep
 from advisor.domain.words import SIXTEEN_BIT, KvPrecision, LlmPrecision, StepKind
-from advisor.engine.tasks.language import Level
+from advisor.engine.columns import Level
 from advisor.engine.tasks.serving.options import OptionFinder, ServedModel, ServingOption, splits_of
 from advisor.engine.tasks.serving.table import Rates, Replicas, deciding_level, rates_record, tails_record
 from advisor.messages import Message

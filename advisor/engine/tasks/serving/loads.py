@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from advisor.catalog.support import most_startable
-from advisor.engine.columns import Booleans, Floats, Integers, option_columns
+from advisor.engine.columns import Booleans, Floats, Integers, Level, option_columns
 from advisor.engine.limits import GOOD_ENOUGH, Limit, times_needed
-from advisor.engine.tasks.language import Level
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.table import Rates, Replicas, ServingTable
 from advisor.questions.language import ServingQuestion

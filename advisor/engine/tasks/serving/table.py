@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from advisor.domain import Span, Spec
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, ServingRates, most_sequences
 from advisor.domain.words import PERCENTILES, KvPrecision, LlmEngine, LlmPrecision, ServingBind
-from advisor.engine.columns import Booleans, Floats, Integers, OptionTable, option_columns
+from advisor.engine.columns import Booleans, Floats, Integers, Level, OptionTable, option_columns
 from advisor.engine.limits import Limit
-from advisor.engine.tasks.language import Level
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import BINDS, ServingPredictor

@@ -15,7 +15,7 @@ from advisor.catalog import Catalog
 from advisor.domain import Relaxation
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
 from advisor.domain.words import SIXTEEN_BIT, LlmEngine, LlmPrecision
-from advisor.engine.columns import Floats, Integers
+from advisor.engine.columns import Floats, Integers, Level
 from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
 from advisor.engine.limits import CLEARLY_LESS, Aim, Limit, closest, term_factor, terms_of
 from advisor.engine.task import TRIAL_MINUTES, Contender
@@ -23,7 +23,6 @@ from advisor.engine.tasks.language import (
     JudgedOffer,
     LanguageOptions,
     LanguageTask,
-    Level,
     options_of_types,
     other_choices,
 )
