@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
 
 # For booting, installing torch or an engine, fetching data or weights, and some minutes of measuring.
 _HOURS = 1.0
-_TELL_EVERY_SECONDS = 10.0
 
 
 @click.command(cls=SectionedCommand)
@@ -246,33 +243,12 @@ def _verified_here(request: NetworkQuestion, how: VerificationRun, context: Cont
             expected = planned.machine.instance
             name = f"stands in for {expected.name}" if expected else "is no instance type that is known"
             tell(f"this machine {name}: a rented instance may differ")
-        with _progress(f"{trial_name(planned.trial)}, at most {how.minutes:g} min"):
-            return verify(request, planned, store, context, today())
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[None]:
-    """Print on stderr what is being measured, and every 10 s for how long."""
-    over = threading.Event()
-
-    def keep_telling() -> None:
-        seconds = 0.0
-        while not over.wait(_TELL_EVERY_SECONDS):
-            seconds += _TELL_EVERY_SECONDS
-            tell(f"measuring for {seconds:.0f} s")
-
-    tell(f"measuring {what}")
-    teller = threading.Thread(target=keep_telling, daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        over.set()
-        teller.join()
+        tell(f"measuring {trial_name(planned.trial)}, at most {how.minutes:g} min")
+        return verify(request, planned, store, context, today())
 
 
 SCHEMA = "advisor.verified-choice/1"
-_COLUMNS = ("type", "per hour", "predicted", "measured", "verdict")
+_COLUMNS = ("type", "per hour", "predicted", "measured", "verdict", "why")
 
 
 def verified_choice(
@@ -332,42 +308,24 @@ def choice_document(choice: TopChoice) -> dict[str, Any]:
 
 def choice_lines(choice: TopChoice) -> str:
     """The text of a choice: the verdict, then the candidates, cheapest first, and the total cost."""
+    first = f"Take {choice.chosen.name}." if choice.chosen else "None of them is known to reach the target."
     return "\n".join(
         [
-            _first_line(choice),
+            first if choice.settled else f"{first} Whether a cheaper one reaches it is undecided.",
             "",
             *table(_COLUMNS, [_cells(candidate) for candidate in choice.tried], right=(1, 2, 3)),
-            *(f"{candidate.name}: {one_line(_why(candidate))}" for candidate in choice.tried),
             f"{format_usd(choice.spent_usd)} at most for all of them; what came back is stored.",
         ]
     )
 
 
-def _first_line(choice: TopChoice) -> str:
-    if choice.chosen is None:
-        return "None of them reaches the target." if choice.settled else "Undecided."
-    taken = f"Take {choice.chosen.name} at {format_usd(choice.chosen.usd_per_hour)}/h"
-    if choice.settled:
-        return f"{taken}: the cheapest of them that reaches the target."
-    return f"{taken}, which reaches the target; whether a cheaper one does is undecided."
-
-
 def _cells(candidate: TriedCandidate) -> tuple[str, ...]:
-    verification = candidate.verification
-    rate = verification.rate if verification is not None else None
+    done = candidate.verification
     return (
         candidate.name,
         format_usd(candidate.usd_per_hour),
         format_rate(candidate.planned.named.prediction.median),
-        "-" if rate is None else format_rate(rate),
+        "-" if done is None or done.rate is None else format_rate(done.rate),
         str(candidate.verdict),
+        one_line("; ".join((done.reason, *done.caveats)) if done else str(candidate.error)),
     )
-
-
-def _why(candidate: TriedCandidate) -> str:
-    if candidate.verification is None:
-        return str(candidate.error)
-    verification = candidate.verification
-    if verification.verdict is not Verdict.UNDECIDED and not verification.settles:
-        return f"{verification.reason}, but not on that type itself: {'; '.join(verification.caveats)}"
-    return verification.reason

@@ -225,7 +225,6 @@ class PlannedSweep(SweepGrid):
         self.require_trials()
         if self.on_aws:
             return
-        price = FieldName("usd_per_hour")
         if not self.adaptive:
             refuse(self, ("budget", "target_throughput"), FieldName("adaptive"))
         elif self.budget is None:
@@ -233,20 +232,12 @@ class PlannedSweep(SweepGrid):
         elif self.budget.usd is not None and not (self.usd_per_hour or self.instance):
             raise wrong(
                 "budget",
-                "a budget of {usd:g} USD needs the price of this host",
-                usd=self.budget.usd,
-                hint=Message(
-                    "give {price}, or {instance} for one of the catalogue",
-                    price=price,
-                    instance=FieldName("instance"),
-                ),
+                "{field}: in USD it needs the price of this host",
+                hint="give {usd_per_hour} or {instance}",
             )
         if len(self.instance) + bool(self.usd_per_hour) > 1:
             raise wrong(
-                "usd_per_hour",
-                "{given} both price this host",
-                given=[price, *self.instance] if self.usd_per_hour else self.instance,
-                hint="give one of them",
+                "usd_per_hour", "{field} and each {instance} price this host", hint="give one of them"
             )
 
 
@@ -283,21 +274,14 @@ class SweepRun(PlannedSweep):
             return
         self.refuse_here()
         if self.adaptive and self.retry_failed:
-            raise wrong(
-                "retry_failed",
-                "{adaptive} goes on past failures",
-                hint=Message("leave {failed} out", failed=FieldName("retry_failed")),
-            )
+            raise wrong("retry_failed", "{adaptive} goes on past failures", hint="leave {field} out")
 
     def _check_launch(self) -> None:
-        for name, why in _NOT_ON_AWS.items():
-            if getattr(self, name):
-                raise wrong(name, "{field} {why}", why=why)
+        refuse(self, _ONLY_HERE, Message("{on} here", on=FieldName("on")))
         if self.data and not self.data.startswith(f"{S3}://"):
             raise wrong(
                 "data",
-                "{field} {why}",
-                why=_NOT_IN_S3[is_address(self.data)],
+                "{field} is read from S3 by an instance",
                 hint="copy it there, and name s3://BUCKET/PREFIX",
             )
         if any(map(is_own_code, self.networks)):
@@ -309,17 +293,8 @@ class SweepRun(PlannedSweep):
             raise wrong("instance", "{on} aws needs {field}, as g4dn.xlarge")
 
 
-_NOT_IN_S3 = {True: Message("is read from S3 by an instance"), False: Message("lies on this machine")}
-# Fields that do not apply to AWS, and why.
-_NOT_ON_AWS = {
-    "disk_path": Message(
-        "is of this machine; on AWS a volume is mounted for each of {disks}", disks=FieldName("disks")
-    ),
-    "ray_address": Message("is a cluster of yours; a launch brings its own machine"),
-    "usd_per_hour": Message("is known of an instance"),
-    "adaptive": Message("is not for AWS; give the grid"),
-    "target_throughput": Message("goes with {adaptive}", adaptive=FieldName("adaptive")),
-}
+# Fields that do not apply to AWS.
+_ONLY_HERE = ("disk_path", "ray_address", "usd_per_hour", "adaptive", "target_throughput")
 
 
 class NewSweep(SweepRun):
@@ -349,8 +324,7 @@ class Watching(Question):
 
     def __post_init__(self) -> None:
         if self.metrics_host and self.metrics_port is None:
-            hint = Message("add {port}", port=FieldName("metrics_port"))
-            raise wrong("metrics_host", "{field} is the address of a port", hint=hint)
+            raise wrong("metrics_host", "{field} is the address of a port", hint="add {metrics_port}")
 
     def refuse_elsewhere(self) -> None:
         """Raise `UsageError` for logs and metrics, which exist only where this machine measures."""

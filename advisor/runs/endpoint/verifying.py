@@ -210,11 +210,10 @@ def judged_serving(
         path.write_text(json.dumps(anchor))
         informed = trial.question.recommendation.replace(anchor=(*trial.question.anchor, path))
         after = serving_recommended(context, informed, today=trial.today, relax=False)
-    spec, before = trial.candidate.spec, trial.before.chosen
+    spec = trial.candidate.spec
     ranked = [candidate.spec for candidate in (after or trial.before).ranked]
     name, usd = spec.offer.instance.name, spec.total_usd_per_hour
-    answer = spec_to_take(name, usd, done.verdict, before.spec if before else None, ranked)
-    return replace(done, answer_now=answer)
+    return replace(done, answer_now=spec_to_take(name, usd, done.verdict, ranked))
 
 
 def _scope_of(

@@ -38,7 +38,7 @@ from advisor.runs.cloud.plan import CloudOptions, CloudPlan, accelerator_of, swe
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured
 from advisor.runs.questions import AUTO, VerificationRun
 from advisor.runs.verification.verdict import VerifiedMachine, judged
-from advisor.runs.verification.verify import answers_around
+from advisor.runs.verification.verify import recommended_after
 
 # Rank more specs than needed, since several specs of one type (disks, regions) count once.
 _RANKED = 64
@@ -263,8 +263,8 @@ def verdict_on(
         vcpus=float(instance.vcpus),
         memory_mib=float(instance.memory_mib),
     )
-    answers = answers_around(planned.request, context, fresh, today)
-    return judged(planned.request, machine, fresh, named, named.prediction, answers)
+    after = recommended_after(planned.request, context, fresh, today)
+    return judged(planned.request, machine, fresh, named, named.prediction, after)
 
 
 def words_of(given: Mapping[str, object]) -> tuple[str, ...]:

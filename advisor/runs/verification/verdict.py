@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -187,22 +186,16 @@ _IN_VERDICT = frozenset({"not_limited", "few_steps", "wide_interval", "contamina
 _NOTHING_LEFT = "no offer meets the target; `advisor recommend` tells what to relax"
 
 
-class Answers(NamedTuple):
-    """The recommendations without a measurement, and with it."""
-
-    before: Recommendation
-    after: Recommendation
-
-
 def judged(
     request: NetworkQuestion,
     machine: VerifiedMachine,
     measurement: Measurement,
     named: InstancePrediction | None,
     predicted: Prediction | None,
-    answers: Answers,
+    after: Recommendation,
 ) -> Verification:
-    """The verification of a target by a measurement; `MeasuringError` for a failed or late trial."""
+    """The verification of a target by a measurement, which `after`, the recommendation, knows;
+    `MeasuringError` for a failed or late trial."""
     if measurement.status in (Status.FAILED, Status.TIMED_OUT):
         raise MeasuringError(f"the trial failed: {measurement.reason}")
     rate = rate_interval(measurement)
@@ -229,8 +222,7 @@ def judged(
             named.instance.name if named else "",
             named.total_usd_per_hour if named else None,
             verdict if settles else Verdict.UNDECIDED,
-            answers.before.chosen.spec if answers.before.chosen else None,
-            [candidate.spec for candidate in answers.after.ranked],
+            [candidate.spec for candidate in after.ranked],
         ),
     )
 
@@ -307,22 +299,11 @@ def _caveats(
     return [*caveats, *(f"{issue.code.replace('_', ' ')}: {issue.detail}" for issue in weak)]
 
 
-def spec_to_take(
-    name: str, usd: float | None, verdict: Verdict, before: Spec | None, ranked: Sequence[Spec]
-) -> str:
+def spec_to_take(name: str, usd: float | None, verdict: Verdict, ranked: Sequence[Spec]) -> str:
     """Advice after the named instance passed or missed: take it, or the best of `ranked`, the answer with
-    the measurement; `before` is the answer without it."""
+    the measurement."""
     if usd is not None and verdict is Verdict.PASS and not (ranked and ranked[0].total_usd_per_hour < usd):
-        instead = ", where no offer was recommended before"
-        if before is not None:
-            saved = format_usd(before.total_usd_per_hour - usd)
-            instead = f": {saved}/h less than {before.name}, which is recommended without this"
-            if before.offer.instance.name == name:
-                instead = ", as recommended before"
-        return f"take {name} at {format_usd(usd)}/h{instead}"
+        return f"take {name} at {format_usd(usd)}/h"
     missed = name if verdict is Verdict.MISSED else ""
     spec = next((spec for spec in ranked if spec.offer.instance.name != missed), None)
-    if spec is None:
-        return _NOTHING_LEFT
-    kept = "still recommended" if before == spec else "recommended instead"
-    return f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h is {kept}"
+    return f"{spec.name} at {format_usd(spec.total_usd_per_hour)}/h is recommended" if spec else _NOTHING_LEFT

@@ -21,6 +21,7 @@ from advisor.domain import (
     Measurement,
     Observation,
     Prediction,
+    Recommendation,
     Status,
     Task,
     Trial,
@@ -43,7 +44,6 @@ from advisor.runs.sweeps.sweeping import (
     step_seconds,
 )
 from advisor.runs.verification.verdict import (
-    Answers,
     VerifiedMachine,
     gpus_of_this_machine,
     judged,
@@ -150,8 +150,8 @@ def verify(
         raise MeasuringError("measuring needs torch", hint=install_hint("sweep"))
     longest = trying.trial.plan["max_seconds"]
     fresh = _measured_runs(trying.trial, store, _RUNS, longest)
-    answers = answers_around(request, context, fresh, today)
-    return judged(request, trying.machine, fresh, trying.named, trying.predicted, answers)
+    after = recommended_after(request, context, fresh, today)
+    return judged(request, trying.machine, fresh, trying.named, trying.predicted, after)
 
 
 def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seconds: float) -> Measurement:
@@ -182,15 +182,15 @@ def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seco
     return done
 
 
-def answers_around(request: NetworkQuestion, context: Context, fresh: Measurement, today: date) -> Answers:
-    """The recommendations without the measurement, and by the model conditioned on its GPU step."""
+def recommended_after(
+    request: NetworkQuestion, context: Context, fresh: Measurement, today: date
+) -> Recommendation:
+    """The recommendation by the model conditioned on the measurement's GPU step."""
     model = context.model
-    before = recommend(request, Preparations(context.catalog, model), today=today)
     observation = observed(fresh, "", partial(sheet_of, sheets=context.catalog.gpus))
-    if not isinstance(observation, Observation) or not model.table.knows(observation.workload.network):
-        return Answers(before, before)
-    informed = replace(model, step_times=model.step_times.condition([observation], model.table))
-    return Answers(before, recommend(request, Preparations(context.catalog, informed), today=today))
+    if isinstance(observation, Observation) and model.table.knows(observation.workload.network):
+        model = replace(model, step_times=model.step_times.condition([observation], model.table))
+    return recommend(request, Preparations(context.catalog, model), today=today)
 
 
 def _pace(named: InstancePrediction | None, workload: Workload, gpu: str) -> float:

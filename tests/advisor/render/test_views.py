@@ -28,7 +28,7 @@ def verification(**changes):
         "settles": True,
         "reason": "it reaches 440/s, not 500",
         "caveats": ("10,000 photographs of 104 kB stood for imagenet",),
-        "answer_now": "g6.xlarge at $0.822/h is recommended instead",
+        "answer_now": "g6.xlarge at $0.822/h is recommended",
     }
     return Verification(**{**values, **changes})
 

@@ -14,7 +14,7 @@ from advisor.domain import ON_ANY_GPU, Task, Verdict, Workload
 from advisor.errors import CloudError, MeasuringError, NoOfferError
 from advisor.models.performance import load_model
 from advisor.runs.verification.cloud import TopChoice, best_candidates
-from advisor.runs.verification.verify import answers_around
+from advisor.runs.verification.verify import recommended_after
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.render.test_views import verification
 from tests.builders import network_question
@@ -100,7 +100,10 @@ def fresh(gpu="T4", cuda="Tesla T4", factor=1.5, **changes):
 
 
 def test_what_is_recommended_after_a_slow_step_is_not_what_was_before():
-    before, after = answers_around(ASKED, KNOWN, fresh(factor=4.0), date(2026, 7, 21))
+    unknown = fresh(cuda="no card")
+    before, after = (
+        recommended_after(ASKED, KNOWN, row, date(2026, 7, 21)) for row in (unknown, fresh(factor=4.0))
+    )
     assert before.chosen is not None
     assert after.chosen is not None
     assert after.chosen.spec.total_usd_per_hour > before.chosen.spec.total_usd_per_hour
