@@ -5,7 +5,6 @@ come from, and `python -m advisor.infra.build.language_models` builds it."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -94,7 +93,7 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
     )
 
 
-_MOST_CHOICES, _ALIKE = 8, 0.88
+_MOST_CHOICES = 8
 # Kinds of names, why no model of the kind is answered, and what to ask instead.
 _UNCOVERED = (
     (
@@ -224,9 +223,6 @@ class LanguageModels:
         if len(part) > 2 and (versions or within):
             error.suggestions = tuple(versions[:_MOST_CHOICES]) or _shortest(within)
             error.hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
-        elif not error.suggestions and (near := _near(part, self._by_name)):
-            error.suggestions = _shortest(entry for own in near for entry in self._by_name[own])
-            error.hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
         elif not error.suggestions:
             error.hint = Message(
                 "name it as its checkpoint is called (meta-llama/Llama-3.1-8B), or give {config} "
@@ -241,11 +237,6 @@ def _is_version(entry: str, words: Sequence[str]) -> bool:
     own = re.findall(r"[a-z]+|[0-9.]+b?", entry.rpartition("/")[2].casefold())
     own = own[own[0] == "meta" :]
     return [word for word in own if word in words or not word.replace(".", "").isdigit()] == list(words)
-
-
-def _near(part: str, names: Iterable[str]) -> list[str]:
-    """The names that begin almost as a part does."""
-    return [name for name in names if difflib.SequenceMatcher(None, part, name[: len(part)]).ratio() > _ALIKE]
 
 
 def _shortest(names: Iterable[str]) -> tuple[str, ...]:
