@@ -91,6 +91,10 @@ class DiskCatalog(Struct, dict=True, eq=False):
             raise UsageError(f"'{text}' says more than a type and a size, like gp3:500GiB")
         return choice.type, choice.size_gib
 
+    def is_hard_disk(self, disk_type: str) -> bool:
+        """Whether a type is a hard disk, not flash."""
+        return disk_type != disk_orders.LOCAL and self._rule(disk_type).media == "hdd"
+
     def price(self, choice: DiskChoice, region: str) -> Price:
         """The hourly price of an order of a known size; `NoOfferError` where none is known."""
         self.rate(choice)  # refuses what is not sold
