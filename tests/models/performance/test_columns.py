@@ -18,9 +18,6 @@ from advisor.models.performance.machines import DiskTable
 from advisor.models.performance.memory.steps import host_memory_mib
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
-from advisor.models.performance.throughput import ThroughputModel, trial_frame
-from advisor.models.performance.usable import sort_out
-from advisor.runs.fitting import reference_cpu, shipped_rows
 
 pytestmark = pytest.mark.vector
 
@@ -207,57 +204,3 @@ def test_the_page_cache_answers_fewer_reads_than_it_holds(shuffled, room, answer
     request = PipelineRequest(workload, machine, on_cpu=False)
     (hits,) = pipeline_columns([request], bundled_networks()).cached_share
     assert hits == pytest.approx(answered, abs=0.1)
-
-
-FORMAT_ROWS = [row for row in shipped_rows() if row.trial.workload.dataset.samples == FILES.samples]
-
-
-def held_out_ratios(group):
-    """Predicted over measured rates of the trials of several formats, by what they are grouped by, each under
-    a fit without its group."""
-    rows = list(sort_out(shipped_rows(), bundled_networks().names).usable)
-    trials = trial_frame(rows, bundled_networks(), reference_cpu)
-    scored = np.array([row in FORMAT_ROWS for row in rows])
-    groups = np.array([group(row) for row in rows])
-    ratios = {}
-    for name in sorted(set(groups[scored])):
-        out = scored & (groups == name)
-        model = ThroughputModel(calibrate=False).fit(trials[~out], trials["rate"][~out])
-        errors = model.residuals_of(trials[out], trials["rate"][out])
-        ratios[name] = [row for row, is_out in zip(rows, out, strict=True) if is_out], np.exp(-errors)
-    return ratios
-
-
-def format_of(row):
-    return row.trial.workload.dataset.name
-
-
-def rate(row):
-    return row.throughput_samples_per_second
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("group", [format_of, lambda row: row.trial.workload.network])
-def test_a_format_and_a_network_left_out_are_told_within_a_tenth(group):
-    """In the mean over each format on each number of vCPUs, and the ratio of an LMDB to JPEG files."""
-    errors, told = {}, {}
-    for rows, ratios in held_out_ratios(group).values():
-        for row, ratio in zip(rows, ratios, strict=True):
-            if row.trial.resources.memory_mib < 2048:  # those bound by a disk are few
-                continue
-            cell = (format_of(row), row.trial.resources.vcpus)
-            errors.setdefault(cell, []).append(abs(ratio - 1))
-            told[(row.trial.workload.network, row.trial.workload.task, *cell)] = (
-                ratio * rate(row),
-                rate(row),
-            )
-    assert {cell[1] for cell in errors} == {0.5, 1.0, 2.0}
-    for cell, each in errors.items():
-        assert np.mean(each) < 0.1, cell
-    gains = []
-    for name in [key for key in told if key[2] == "photos-lmdb"]:
-        if (files := (*name[:2], "photographs", name[3])) in told:
-            predicted, measured = (told[name][i] / told[files][i] for i in (0, 1))
-            gains.append(predicted / measured - 1)
-    assert len(gains) >= 5
-    assert np.mean(np.abs(gains)) < 0.1

@@ -83,11 +83,6 @@ def test_a_larger_batch_takes_longer_and_never_much_longer_a_sample(network, bat
     assert entry / 3 < two < 2 * entry
 
 
-@given(NETWORKS, st.integers(1, 64))
-def test_training_a_network_takes_longer_than_asking_it(name, batch):
-    assert rate(name, Task.TRAINING, batch, 1.0) < rate(name, Task.INFERENCE, batch, 1.0)
-
-
 def test_slopes_are_what_a_small_change_of_each_parameter_makes():
     cells = [
         cell("resnet50"),

@@ -232,23 +232,6 @@ def test_machines_of_a_measured_cpu_are_told_by_its_rows_up_to_its_cores(fitted_
     assert log_width(beyond) > log_width(inside)
 
 
-def held_out_errors(rows):
-    frame = trial_frame(rows, bundled_networks(), reference_cpu)
-    residuals = ThroughputModel().fit(frame, frame["rate"]).residuals_
-    names = np.array([row.environment["cpu_model"] for row in rows])
-    errors = np.abs(np.expm1(residuals))
-    return {str(name): float(np.median(errors[names == name])) for name in np.unique(names)}
-
-
-@pytest.mark.slow
-def test_each_cpu_is_told_nearly_as_well_as_by_a_fit_of_its_own(rows):
-    """Simulated rows with 3 % of noise; 1.2 times the error of the fit on one CPU is allowed."""
-    together = held_out_errors(rows)
-    for cpu in CPU_KINDS:
-        alone = held_out_errors([row for row in rows if row.environment["cpu_model"] == cpu])[cpu]
-        assert together[cpu] < 1.2 * alone
-
-
 EPYC = "AMD EPYC 7R32"
 
 

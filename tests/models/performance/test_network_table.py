@@ -42,6 +42,29 @@ def test_networks_compute_what_their_papers_say(table):
     assert_each(check, NAMES["published"])
 
 
+def test_mask_rcnn_and_bert_and_transformer_big_differ_by_what_each_counts(table):
+    """torchvision publishes 134.38 GMACs for noise, in which nothing is found to outline."""
+    convolutions = 4 * 256 * 256 * 9 * 14**2
+    upsampling, masks = 256 * 256 * 4 * 14**2, 256 * 91 * 28**2
+    outlines = 100 * (convolutions + upsampling + masks) / 1e9
+    assert table.find("maskrcnn_resnet50_fpn").parameters == 44_401_393
+    assert table.find("maskrcnn_resnet50_fpn").gmacs - outlines == pytest.approx(134.38, rel=0.01)
+    # The reference, 13.9482 at 128 words, does not count queries x keys, nor their values.
+    inside_attention = 12 * 2 * 128**2 * 768 / 1e9
+    assert table.find("bert_base").parameters == 110_106_428
+    assert table.find("bert_base").gmacs - inside_attention == pytest.approx(13.9482, rel=0.01)
+    # The reference, 3.4897 at 32 + 32 words, is the encoder's and the softmax's share alone.
+    square = 1024**2
+    encoder = 6 * 32 * (4 + 8) * square
+    decoder = 6 * 32 * (4 + 4 + 8) * square
+    softmax = 32 * 1024 * 32_768
+    inside_attention = 18 * 2 * 32**2 * 1024
+    assert table.find("transformer_big").parameters == 209_915_904
+    assert (encoder + softmax) / 1e9 == pytest.approx(3.4897, rel=0.001)
+    whole = encoder + decoder + softmax + inside_attention
+    assert table.find("transformer_big").gmacs == pytest.approx(whole / 1e9, rel=0.001)
+
+
 def test_a_training_step_computes_three_times_a_forward_pass(table):
     """Backward is a product of inputs and one of weights for each of forward."""
     network = table.find("resnet50")

@@ -150,17 +150,3 @@ def test_what_a_sheet_does_not_tell_is_taken_as_usual():
     assert power_ratio(UNHEARD_OF) == 0
     columns, theta = in_columns([step("resnet50", Conditions(UNHEARD_OF, "training", "amp"), 8)])
     assert np.isfinite(columns.log_seconds(theta)).all()
-
-
-def test_copies_and_optimizers_take_their_time():
-    card = paced_gpu("T4")
-    usual = Conditions(card, "training", "fp32")
-    columns, theta = in_columns(
-        [
-            step("alexnet", usual._replace(optimizer=False), 32),
-            step("alexnet", usual, 32),
-            step("alexnet", usual._replace(copies_input=True), 32),
-        ]
-    )
-    bare, whole, copying = columns.log_seconds(theta)
-    assert bare < whole < copying
