@@ -15,7 +15,6 @@ from advisor.catalog import load_catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.cli.main import cli
 from advisor.domain import Accelerator, LimitedBy, Precision, Status, Task
-from advisor.errors import MeasuringError
 from advisor.models.zoo.opening import open_network
 from advisor.store.measurements import open_store
 from advisor.sweeps.anchors import read_anchor
@@ -24,7 +23,6 @@ from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.engine import gpu_uuid, peaks
 from advisor.sweeps.worker.measuring import runner_of
 from tests.advisor.conftest import account
-from tests.gpu.conftest import require_whole_gpu
 from tests.sweeps.builders import REAL_WORKER, trial_on
 from tests.sweeps.cuda_standin import COMMAND, StandIn, installed, worker_environment
 
@@ -85,22 +83,6 @@ class TestInARealWorker:
         row = measured_with_standins(on_a_t4(images))
         assert row.status is Status.CONTAMINATED, row.reason
         assert row.environment["gpu_other_processes"] == 1
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        StandIn(name="GRID T4-16Q", memory_mib=16_384),
-        StandIn(name="NVIDIA A100-SXM4-40GB MIG 1g.5gb", memory_mib=4864, multiprocessors=14),
-    ],
-)
-def test_the_tests_of_a_whole_gpu_say_in_one_line_that_only_a_slice_is_here(result):
-    with installed(result), pytest.raises(MeasuringError) as refused:
-        require_whole_gpu()
-    assert f"{result.name} is a slice of a card" in str(refused.value)
-    assert "\n" not in str(refused.value)
-    with installed(StandIn()):
-        require_whole_gpu()
 
 
 @pytest.mark.parametrize(

@@ -149,41 +149,31 @@ def test_shared_caches_are_counted_once_and_a_trial_on_one_cpu_has_all_of_its_ow
     assert sizes.last_level_cache_mib([0], tmp_path / "describes none") == 0.0
 
 
-def judged(own, other, *, cpus=2, vcpus=2.0, **known):
-    return Contention(own_cores=own, busy_cores=own + other, cpus=cpus, vcpus=vcpus, **known)
-
-
 @pytest.mark.parametrize(
-    ("own", "other", "cpus", "vcpus", "interfered"),
+    ("own", "other", "cpus", "vcpus", "known", "interfered"),
     [
-        (2.0, 0.0, 2, 2.0, False),  # alone
-        (1.5, 0.5, 2, 2.0, True),  # a neighbour takes what the trial would use
-        (1.93, 0.07, 2, 2.0, False),  # housekeeping
-        (0.5, 0.5, 1, 0.5, False),  # the trial has its full share
-        (0.3, 0.7, 1, 0.5, True),  # it has not
-        (0.2, 0.5, 2, 2.0, False),  # there is idle time: nobody waits
-        (1.0, -0.02, 2, 2.0, False),  # clock ticks finer than the kernel's count for nobody
+        (2.0, 0.0, 2, 2.0, {}, False),  # alone
+        (1.5, 0.5, 2, 2.0, {}, True),  # a neighbour takes what the trial would use
+        (1.93, 0.07, 2, 2.0, {}, False),  # housekeeping
+        (0.5, 0.5, 1, 0.5, {}, False),  # the trial has its full share
+        (0.3, 0.7, 1, 0.5, {}, True),  # it has not
+        (0.2, 0.5, 2, 2.0, {}, False),  # there is idle time: nobody waits
+        (1.0, -0.02, 2, 2.0, {}, False),  # clock ticks finer than the kernel's count for nobody
+        # By the kernel's account of what its threads waited for:
+        (0.3, 0.7, 1, 1.0, {"waited_cores": 0.01}, False),  # its disk: others used what it left idle
+        (0.3, 0.7, 1, 1.0, {"waited_cores": 0.5}, True),  # ready to run, and others ran
+        (0.6, 0.02, 1, 1.0, {"waited_cores": 0.5}, False),  # its own threads waited for each other
+        (1.0, 0.9, 1, 1.0, {"waited_cores": 0.9}, False),  # it had all that it may use
+        (0.3, 0.7, 1, 1.0, {"waited_cores": 0.5, "at_limit": True}, False),  # its GPU never waited
+        (1.0, 0.0, 1, 1.0, {"waited_cores": 0.0, "sibling_cores": 0.6}, True),  # half of its core
     ],
 )
-def test_a_trial_is_spoiled_when_others_take_what_it_would_have_used(own, other, cpus, vcpus, interfered):
-    entry = judged(own, other, cpus=cpus, vcpus=vcpus)
+def test_a_trial_is_spoiled_when_others_take_what_it_would_have_used(
+    own, other, cpus, vcpus, known, interfered
+):
+    entry = Contention(own_cores=own, busy_cores=own + other, cpus=cpus, vcpus=vcpus, **known)
     assert entry.interfered is interfered
     assert entry.other_cores >= 0
-
-
-@pytest.mark.parametrize(
-    ("own", "other", "known", "interfered"),
-    [
-        (0.3, 0.7, {"waited_cores": 0.01}, False),  # bound by its disk: others used what it left idle
-        (0.3, 0.7, {"waited_cores": 0.5}, True),  # ready to run, and others ran
-        (0.6, 0.02, {"waited_cores": 0.5}, False),  # its own threads waited for each other
-        (1.0, 0.9, {"waited_cores": 0.9}, False),  # it had all that it may use
-        (0.3, 0.7, {"waited_cores": 0.5, "at_limit": True}, False),  # its GPU never waited for a batch
-        (1.0, 0.0, {"waited_cores": 0.0, "sibling_cores": 0.6}, True),  # half of its core was another's
-    ],
-)
-def test_the_kernels_account_says_whether_a_trial_lacked_anything(own, other, known, interfered):
-    assert judged(own, other, cpus=1, vcpus=1.0, **known).interfered is interfered
 
 
 def test_the_kernel_tells_what_a_process_waited_and_what_pressure_there_is(tmp_path):

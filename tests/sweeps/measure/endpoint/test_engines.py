@@ -31,8 +31,14 @@ _SERVER = textwrap.dedent("""
 """)
 
 
-def server_command(tmp_path, port):
-    return [sys.executable, "-c", _SERVER, str(port), str(tmp_path / "pids")]
+def server_command(tmp_path, port, late=0):
+    return [
+        sys.executable,
+        "-c",
+        f"import time; time.sleep({late})\n{_SERVER}",
+        str(port),
+        str(tmp_path / "pids"),
+    ]
 
 
 def pids(tmp_path):
@@ -48,44 +54,22 @@ def all_gone(processes):
     return True
 
 
-def test_an_engine_is_ready_once_it_is_healthy_and_gone_afterwards(tmp_path):
-    """Its children in other sessions, too; ready comes after the first connection."""
-    port = starting.free_ports(1)[0]
-    with starting.running_engines(
-        [starting.EngineStart(server_command(tmp_path, port), port)], **QUIETLY
-    ) as (engine,):
-        assert engine.ready_seconds >= engine.listening_seconds
-        processes = pids(tmp_path)
-        assert all(is_running(pid, ticks) for pid, ticks in processes)
-    assert all_gone(processes)
-
-
-def test_replicas_serve_side_by_side_each_with_its_own_gpus(tmp_path):
-    folders = [tmp_path / "0", tmp_path / "1"]
+def test_replicas_are_ready_each_in_its_own_time_with_its_own_gpus_and_gone_afterwards(tmp_path):
+    """Their children in other sessions, too; the first listens seconds late, and the second does not wait."""
     starts = []
-    for gpu, (folder, port) in enumerate(zip(folders, starting.free_ports(2), strict=True)):
-        folder.mkdir()
-        starts.append(starting.EngineStart(server_command(folder, port), port, str(gpu)))
-    with starting.running_engines(starts, **QUIETLY) as engines:
-        assert [engine.url for engine in engines] == [f"http://127.0.0.1:{start.port}" for start in starts]
-        processes = [pids(folder) for folder in folders]
+    for gpu, (late, port) in enumerate(zip((3, 0), starting.free_ports(2), strict=True)):
+        (folder := tmp_path / str(gpu)).mkdir()
+        starts.append(starting.EngineStart(server_command(folder, port, late), port, str(gpu)))
+    with starting.running_engines(starts, **QUIETLY) as (first, second):
+        assert first.ready_seconds > 3
+        assert second.listening_seconds <= second.ready_seconds < first.ready_seconds
+        assert first.url == f"http://127.0.0.1:{starts[0].port}"
+        processes = [pids(tmp_path / str(gpu)) for gpu in range(2)]
         for gpu, ((server, _), _child) in enumerate(processes):
             seen = Path(f"/proc/{server}/environ").read_bytes().split(b"\0")
             assert f"CUDA_VISIBLE_DEVICES={gpu}".encode() in seen
+        assert all(is_running(*entry) for both in processes for entry in both)
     assert all_gone([entry for both in processes for entry in both])
-
-
-def test_a_replica_does_not_wait_for_a_slower_one(tmp_path):
-    """The second listens at once, the first seconds later: its time is its own."""
-    slow, quick = starting.free_ports(2)
-    late = [sys.executable, "-c", f"import time; time.sleep(3)\n{_SERVER}"]
-    starts = []
-    for words, port in ((late, slow), ([sys.executable, "-c", _SERVER], quick)):
-        (folder := tmp_path / str(port)).mkdir()
-        starts.append(starting.EngineStart([*words, str(port), str(folder / "pids")], port))
-    with starting.running_engines(starts, **QUIETLY) as (first, second):
-        assert first.ready_seconds > 3
-        assert second.ready_seconds < first.ready_seconds
 
 
 def test_an_engine_that_ends_says_its_last_words_and_one_that_is_never_ready_is_ended(tmp_path):
