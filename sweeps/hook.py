@@ -82,10 +82,6 @@ class _Mark:
         self.host = host
         self.event = event
 
-    def wait(self) -> None:
-        if self.event is not None:
-            self.event.synchronize()
-
     def seconds_until(self, later: _Mark) -> float:
         """Seconds between the two events if both marks have one, else by the host's clock."""
         if self.event is not None and later.event is not None:
@@ -210,8 +206,8 @@ class Recorder:
 
     def _read(self, *, wait: bool) -> None:
         """Take the rows of the steps that the device has completed."""
-        if wait and self._unread:
-            _quietly(self._unread[-1].ended.wait)
+        if wait and self._unread and (last := self._unread[-1].ended.event) is not None:
+            _quietly(last.synchronize)
         # Steps whose end the device has reached.
         while self._unread and ((event := self._unread[0].ended.event) is None or _quietly(event.query)):
             _quietly(self._take_row, self._unread.popleft())

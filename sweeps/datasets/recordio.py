@@ -10,6 +10,7 @@ Image header (MXNet, python/mxnet/recordio.py): flag uint32, label float32, id u
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -33,7 +34,10 @@ def frame(content: bytes) -> bytes:
     """The content as one record. Raises `DataError` above 512 MiB, which the 29 bits cannot express."""
     if len(content) > MOST_BYTES:
         raise DataError(f"a record of {len(content):,} bytes is more than RecordIO can hold")
-    cuts = _aligned_magics(content)
+    # Two magic words cannot overlap: no suffix of the word is a prefix of it.
+    cuts = [
+        match.start() for match in re.finditer(re.escape(_MAGIC_BYTES), content) if match.start() % 4 == 0
+    ]
     if not cuts:
         return _part(_WHOLE, content)
     parts: list[bytes] = []
@@ -109,16 +113,6 @@ def _part_header(record: bytes, offset: int) -> tuple[int, int]:
 
 def _padded(length: int) -> int:
     return -(-length // 4) * 4
-
-
-def _aligned_magics(content: bytes) -> list[int]:
-    cuts, result = [], content.find(_MAGIC_BYTES)
-    while result >= 0:
-        if result % 4 == 0:
-            cuts.append(result)
-        # Two magic words cannot overlap: no suffix of the word is a prefix of it.
-        result = content.find(_MAGIC_BYTES, result + 1)
-    return cuts
 
 
 RECORDIO = "recordio"

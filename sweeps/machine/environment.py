@@ -64,17 +64,6 @@ def read_caches(cpu: int, root: Path = _CPUS) -> list[Cache]:
     return caches
 
 
-def distinct_caches(cpus: Iterable[int], root: Path = _CPUS) -> dict[Cache, int]:
-    """The number of the CPUs' caches of each level, kind and size.
-
-    A key is the first cache of the group, so that its `shared_by` is only an example."""
-    seen = {cache for cpu in cpus for cache in read_caches(cpu, root)}
-    shapes: dict[tuple[int, str, int], list[Cache]] = {}
-    for cache in sorted(seen, key=lambda entry: (entry.level, entry.kind, entry.shared_by)):
-        shapes.setdefault((cache.level, cache.kind, cache.size_kib), []).append(cache)
-    return {members[0]: len(members) for members in shapes.values()}
-
-
 def last_level_cache_mib(cpus: Iterable[int], root: Path = _CPUS) -> float:
     """The total size of the CPUs' last-level caches; 0.0 if sysfs has none."""
     return sum(cache.size_kib for cache in _last_caches(cpus, root)) / 1024

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,15 +54,11 @@ def probe(_session: ProbeSession) -> Document:
     cpus = environment.allowed_cpus()
     cores = environment.read_cores(cpus)
     machine, frequency = environment.describe_machine(), text_of(_FREQUENCY / "cpuinfo_max_freq")
+    seen = {cache for cpu in cpus for cache in environment.read_caches(cpu)}
+    shapes = Counter((entry.level, entry.kind, entry.size_kib, len(entry.shared_by)) for entry in seen)
     caches = [
-        {
-            "level": cache.level,
-            "kind": cache.kind,
-            "size_kib": cache.size_kib,
-            "count": count,
-            "cpus_sharing": len(cache.shared_by),
-        }
-        for cache, count in environment.distinct_caches(cpus).items()
+        dict(zip(("level", "kind", "size_kib", "cpus_sharing", "count"), (*shape, count), strict=True))
+        for shape, count in sorted(shapes.items())
     ]
     return {
         "model": machine["cpu_model"],

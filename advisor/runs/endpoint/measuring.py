@@ -21,7 +21,7 @@ from advisor.sweeps.measure.endpoint.engines import (
     running_engines,
 )
 from advisor.sweeps.measure.endpoint.records import Lengths, Load
-from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, deployment_document, measured
+from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, gpus_here, measured
 
 # Includes the time to download weights and capture CUDA graphs.
 _SECONDS_TO_BE_READY = 3600.0
@@ -64,19 +64,27 @@ def measure_served(
     session.require_measured(model)
     in_clear = key is not None and not (address.is_encrypted or address.is_loopback)
     warnings = ["the key went over a connection that is not encrypted: take https"] if in_clear else []
-    deployment = deployment_document(
-        gpu=question.gpu,
-        count=question.gpus,
-        tensor_parallel=question.tensor_parallel,
-        link=question.link,
-        precision=precision,
-        is_here=address.is_loopback,
-        kv_precision=question.kv_precision and str(question.kv_precision),
-    )
+    deployment = _deployment(question, precision, gpus_here() if address.is_loopback else [])
     document = anchor_document(
         wanted, session, address, deployment=deployment, engine=engine, warnings=warnings
     )
     return document, session.ended
+
+
+def _deployment(question: ServedModel, precision: str | None, here: Sequence[Document]) -> Document:
+    """The hardware that serves the model; on this machine the driver's facts complete the user's."""
+    names = sorted({str(facts["name"]) for facts in here})
+    name = question.gpu or (names[0] if len(names) == 1 else None)
+    count = question.gpus or (question.tensor_parallel if question.gpu else None) or (1 if name else 0)
+    return {
+        "gpu": name,
+        "gpus": count,
+        "tensor_parallel": question.tensor_parallel or max(1, count),
+        "link": question.link,
+        "precision": precision,
+        "kv_precision": question.kv_precision and str(question.kv_precision),
+        "gpu_facts": list(here),
+    }
 
 
 def loads_of(question: ServedModel) -> list[Load]:

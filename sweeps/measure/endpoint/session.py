@@ -73,32 +73,11 @@ def anchor_document(
     }
 
 
-def deployment_document(
-    *,
-    gpu: str | None,
-    count: int | None,
-    tensor_parallel: int | None,
-    link: str | None,
-    precision: str | None,
-    kv_precision: str | None,
-    is_here: bool,
-) -> Document:
-    """The hardware that serves the model; on this machine the driver's facts complete the user's."""
-    facts: list[Document] = []
-    with suppress(MeasuringError):  # a machine without NVIDIA's driver
-        facts = gpus() if is_here else []
-    names = sorted({str(gpu_facts["name"]) for gpu_facts in facts})
-    name = gpu or (names[0] if len(names) == 1 else None)
-    gpu_count = count or (tensor_parallel if gpu else None) or (1 if name else 0)
-    return {
-        "gpu": name,
-        "gpus": gpu_count,
-        "tensor_parallel": tensor_parallel or max(1, gpu_count),
-        "link": link,
-        "precision": precision,
-        "kv_precision": kv_precision,
-        "gpu_facts": facts,
-    }
+def gpus_here() -> list[Document]:
+    """The driver's facts of this machine's GPUs; empty without NVIDIA's driver."""
+    with suppress(MeasuringError):
+        return gpus()
+    return []
 
 
 # The share of a core above which tokens wait for the generator, not for the server.

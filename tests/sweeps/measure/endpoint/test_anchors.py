@@ -15,7 +15,7 @@ from advisor.errors import UsageError
 from advisor.sweeps.measure.endpoint.address import address_of
 from advisor.sweeps.measure.endpoint.anchors import read_serving_anchor
 from advisor.sweeps.measure.endpoint.records import Lengths, Load
-from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, deployment_document, measured
+from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, measured
 from tests.sweeps.measure.endpoint.openai_server import fake_endpoint
 
 # As it ships.
@@ -36,9 +36,8 @@ def document():
         address = address_of(endpoint.url)
         wanted = Wanted(model="org/model", lengths=Lengths(60, 10), loads=loads, seconds=2.0)
         session = measured(address, None, wanted, lambda _: None)
-    deployment = deployment_document(
-        gpu="L4", count=4, tensor_parallel=2, link=None, precision="fp8", kv_precision=None, is_here=False
-    )
+    formats = {"link": None, "precision": "fp8", "kv_precision": None}
+    deployment = {"gpu": "L4", "gpus": 4, "tensor_parallel": 2, **formats, "gpu_facts": []}
     engine = {"name": "vllm", "version": "0.20.1"}
     return anchor_document(wanted, session, address, deployment=deployment, engine=engine)
 
