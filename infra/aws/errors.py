@@ -112,24 +112,19 @@ def reaction_to(code: str) -> Reaction:
 
 
 @cache
-def error_codes(*, elsewhere: bool = False) -> dict[str, tuple[AwsFailure, Reaction]]:
-    """The table's error codes of a launch itself, or with `elsewhere` those of other requests."""
+def error_codes() -> dict[str, tuple[AwsFailure, Reaction]]:
+    """Kind and reaction of each error code."""
     text = (files("advisor.infra.aws") / "launch_errors.csv").read_text(encoding="utf-8")
     return {
         row["error_code"]: (AwsFailure(row["kind"]), Reaction(row["reaction"]))
         for row in csv.DictReader(text.splitlines())
-        if (row["from"] == "elsewhere") is elsewhere
     }
 
 
 def _meaning(code: str) -> tuple[AwsFailure, Reaction]:
     """Kind and reaction of a code, with or without the `Server.` or `Client.` of EC2's state reasons."""
-    existing = error_codes() | error_codes(elsewhere=True)
     bare = code.partition(".")[2] if code.startswith(("Server.", "Client.")) else code
-    for entry in (code, bare):
-        if kinds := existing.get(entry):
-            return kinds
-    return AwsFailure.UNKNOWN, Reaction.STOP
+    return error_codes().get(code) or error_codes().get(bare) or (AwsFailure.UNKNOWN, Reaction.STOP)
 
 
 NAMES = ("controller", "guest", "reaper", "cluster")
@@ -250,9 +245,7 @@ def reaping_refusal(error: AdvisorError) -> str:
         return str(error)
     if error.kind is AwsFailure.PERMISSION:
         return f"{_refusal_text(error)}; `advisor cloud policy reaper` prints what it needs"
-    if error.kind is AwsFailure.CREDENTIALS:
-        return f"{_refusal_text(error)}; {mend_of(error)}"
-    return _refusal_text(error)
+    return f"{_refusal_text(error)}; {mend_of(error)}"
 
 
 def mend_of(refused: Refused) -> str:

@@ -1,9 +1,9 @@
-"""Checks before a launch: credentials, permissions, regions, routes to the internet, and the bucket."""
+"""Checks before a launch: credentials, permissions, regions, and the bucket."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ from advisor.infra.aws.errors import (
 )
 from advisor.infra.aws.launch_options import LaunchOption, Region, Sweep
 from advisor.infra.aws.orders import Order, in_order, run_instances
-from advisor.infra.aws.regions import InstanceRequirements, Subnet
+from advisor.infra.aws.regions import InstanceRequirements
 
 _CHECK = "data"
 
@@ -131,59 +131,6 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
     return missing("dry run", f"{action} takes no notice of DryRun", "ask AWS, not this endpoint")
 
 
-def routed(
-    aws: Aws, region: str, subnets: Sequence[Subnet], *, is_prebuilt: bool
-) -> tuple[list[Subnet], list[Finding]]:
-    """The subnets (of one network) with a route to the internet. For an image with all packages
-    (`is_prebuilt`) a gateway endpoint of S3 is enough. If route tables cannot be listed, all subnets are
-    kept: a failed start leaves a log."""
-    if not subnets:
-        return [], []
-    network = subnets[0].network
-    filters = [{"Name": "vpc-id", "Values": [network]}]
-    try:
-        tables = list(aws.pages(region, "describe_route_tables", "RouteTables", Filters=filters))
-    except AdvisorError as error:
-        text = f"whether {network} has a way out is not known: pip fails there without one"
-        return list(subnets), [not_checked("route", error, text)]
-    kept = [subnet for subnet in subnets if leads_out(_table_of(subnet, tables), is_prebuilt)]
-    if kept:
-        return kept, [good("route", f"{len(kept)} of {len(subnets)} subnets in {network} lead out")]
-    table = _table_of(subnets[0], tables).get("RouteTableId", "TABLE")
-    return [], [
-        missing(
-            "route",
-            f"no subnet of {network} in {region} has a route to the internet, and the "
-            "start script fetches packages from there",
-            f"`aws ec2 create-route --region {region} --route-table-id {table} "
-            "--destination-cidr-block 0.0.0.0/0 --gateway-id igw-..` (or --nat-gateway-id nat-..); "
-            "give another --subnet; or an --image with all packages (infra/image) and a gateway "
-            "endpoint of S3",
-        )
-    ]
-
-
-def leads_out(table: Mapping[str, Any], is_prebuilt: bool) -> bool:
-    """Whether the table has an active route to the internet, or, for a prebuilt image, to S3."""
-    return any(
-        route.get("DestinationCidrBlock") == "0.0.0.0/0"
-        or (is_prebuilt and str(route.get("GatewayId")).startswith("vpce-"))
-        for route in table.get("Routes", ())
-        if route.get("State") == "active"
-    )
-
-
-def _table_of(subnet: Subnet, tables: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The subnet's route table: the associated one, else the network's main one."""
-    main: Mapping[str, Any] = {}
-    for table in tables:
-        for link in table.get("Associations", ()):
-            if link.get("SubnetId") == subnet.id:
-                return table
-            main = table if link.get("Main") else main
-    return main
-
-
 class Preflight(Struct, frozen=True, kw_only=True):
     """The findings by region, and the launch options in the order in which they are tried. `caller` is the
     caller's ARN (empty: unknown, and nothing else was checked)."""
@@ -227,8 +174,7 @@ def _region(
     allowed, about_quotas = regions.quotas(aws, name, wish)
     # Only subnets of one network, in which the security group is created.
     own = [net for net in nets if net.network == nets[0].network]
-    own, about_routes = routed(aws, name, own, is_prebuilt=bool(wish.image))
-    facts = [enabled, about_nets, *about_routes, about_image, about_zones, *about_quotas]
+    facts = [enabled, about_nets, about_image, about_zones, *about_quotas]
     if image is None or not own or not zones:
         return None, [], facts
     caps, about_spot = regions.spot_caps(aws, name, wish)

@@ -17,9 +17,7 @@ from advisor.infra.aws.errors import Refused
 from advisor.infra.live.session import as_live_errors
 
 _EXISTS = frozenset({"PreconditionFailed", "412"})
-_CONFLICT = frozenset({"ConditionalRequestConflict", "409"})
 _NOT_FOUND_CODES = frozenset({"NoSuchKey", "404"})
-_MOST_WRITES = 6
 
 
 class ResultBucket:
@@ -32,16 +30,12 @@ class ResultBucket:
     def put_once(self, key: str, content: bytes) -> bool:
         """Write an object unless its key exists; returns whether this call wrote it. After a lost answer it
         returns False, though the object is written: the retry finds it."""
-        for left in reversed(range(_MOST_WRITES)):
-            try:
-                self._ask("put_object", Key=self._prefix + key, Body=content, IfNoneMatch="*")
-            except Refused as refused:
-                if refused.code in _EXISTS:
-                    return False
-                if refused.code not in _CONFLICT or not left:
-                    raise
-            else:
-                break
+        try:
+            self._ask("put_object", Key=self._prefix + key, Body=content, IfNoneMatch="*")
+        except Refused as refused:
+            if refused.code in _EXISTS:
+                return False
+            raise
         return True
 
     def put(self, key: str, content: bytes) -> None:

@@ -16,8 +16,7 @@ ACCOUNT = "123456789012"
 @dataclass
 class Ec2Ways:
     """The rules, and what EC2 remembers for them. `out` holds what has no capacity: parts of (type, zone,
-    market), "" for any. `denied` are operations without permission. `gateway` is where default routes lead,
-    "" for networks that have none."""
+    market), "" for any. `denied` are operations without permission."""
 
     clock: FakeClock
     image: str = ""
@@ -28,7 +27,6 @@ class Ec2Ways:
     spot_usd: float = 0.2
     spots: SpotRequests = field(default_factory=lambda: SpotRequests(_lives))
     console: str = ""
-    gateway: str = "igw-0"
     _by_token: dict[tuple[str, str], tuple[frozenset[tuple[str, str]], Answer]] = field(default_factory=dict)
     _hidden_until: dict[str, datetime] = field(default_factory=dict)
 
@@ -45,7 +43,6 @@ class Ec2Ways:
             "GetParameter": self._parameter,
             "DescribeSpotPriceHistory": self._spot_prices,
             "GetConsoleOutput": self._console,
-            "DescribeRouteTables": self._routes,
             "RunInstances": self._run_instances,
             "DescribeInstances": self._describe_hidden,
             "DescribeSpotInstanceRequests": self.spots.described,
@@ -136,24 +133,6 @@ class Ec2Ways:
         if not self.image:
             return refusal(request, "ParameterNotFound")
         return json_answer({"Parameter": {"Name": request.values["Name"], "Value": self.image}})
-
-    def _routes(self, _request: Request) -> Answer:
-        """The main table of the network that is asked for; moto's default one leads nowhere."""
-        out = (
-            "<item><destinationCidrBlock>0.0.0.0/0</destinationCidrBlock>"
-            f"<gatewayId>{self.gateway}</gatewayId><state>active</state></item>"
-        )
-        local = (
-            "<item><destinationCidrBlock>172.31.0.0/16</destinationCidrBlock>"
-            "<gatewayId>local</gatewayId><state>active</state></item>"
-        )
-        inner = (
-            "<routeTableSet><item><routeTableId>rtb-0</routeTableId>"
-            f"<routeSet>{local}{out if self.gateway else ''}</routeSet>"
-            "<associationSet><item><main>true</main></item></associationSet>"
-            "</item></routeTableSet>"
-        )
-        return ec2_answer("DescribeRouteTables", inner)
 
     def _console(self, _request: Request) -> Answer:
         """The same of each instance; none, where it has written nothing (or not yet)."""

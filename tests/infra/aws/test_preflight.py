@@ -7,13 +7,7 @@ import pytest
 from advisor.domain import Market
 from advisor.errors import CloudError
 from advisor.infra.aws.errors import Finding, refuse_missing
-from advisor.infra.aws.preflight import (
-    bucket_region,
-    data_finding,
-    launch_findings,
-    leads_out,
-    reading_policy,
-)
+from advisor.infra.aws.preflight import bucket_region, data_finding, launch_findings, reading_policy
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked
 from tests.infra.aws.iam import Ask, allows
@@ -87,8 +81,6 @@ NOWHERE = {"subnet": "subnet-0123456789abcdef0"}
         ({"quotas": NO_QUOTAS}, {}, "quota", RAISED),
         ({"image": ""}, {}, "image", ("--image",)),
         ({}, NOWHERE, "subnet", ("--subnet",)),
-        # Without a way out pip would fail, minutes after the launch.
-        ({"gateway": ""}, {}, "route", ("--route-table-id rtb-0", "infra/image")),
     ],
 )
 def test_what_is_not_there_is_told_with_what_mends_it(bed: Bed, ways, wish, check, mending) -> None:
@@ -110,13 +102,12 @@ def test_a_quota_of_one_market_leaves_the_other(bed: Bed) -> None:
     [
         ("servicequotas:GetServiceQuota", {Market.SPOT, Market.ON_DEMAND}),
         ("ec2:DescribeSpotPriceHistory", {Market.ON_DEMAND}),
-        ("ec2:DescribeRouteTables", {Market.SPOT, Market.ON_DEMAND}),
     ],
 )
 def test_what_may_not_be_asked_is_told_and_keeps_no_launch_back(
     bed: Bed, action: str, markets: set[Market]
 ) -> None:
-    """Quotas and routes are left to EC2; without spot prices there is on demand."""
+    """Quotas are left to EC2; without spot prices there is on demand."""
     bed.ways.denied = {action.partition(":")[2]}
     assert missing(bed) == {}
     assert {option.market for option in looked(bed).options} == markets
@@ -139,29 +130,6 @@ def test_a_bucket_is_found_in_its_region_and_one_that_is_not_there_or_denied_is_
     assert "aws s3 mb s3://none-2" in bucket_region(bed.aws(), "us-east-1", "none-2")[1].mend
     bed.faulty.plan = always("HEAD /mine-2", "AccessDenied")
     assert "s3:ListBucket" in bucket_region(bed.aws(), "us-east-1", "mine-2")[1].mend
-
-
-ACTIVE = {"State": "active"}
-OUT = {"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": "igw-1", **ACTIVE}
-TO_S3 = {"DestinationPrefixListId": "pl-1", "GatewayId": "vpce-1", **ACTIVE}
-
-
-@pytest.mark.parametrize(
-    ("routes", "plain", "prebuilt"),
-    [
-        ([OUT], True, True),
-        ([OUT | {"State": "blackhole"}], False, False),
-        ([{"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", **ACTIVE}], True, True),
-        ([{"DestinationCidrBlock": "10.0.0.0/8", "TransitGatewayId": "tgw-1", **ACTIVE}], False, False),
-        ([TO_S3], False, True),
-        ([{"DestinationCidrBlock": "172.31.0.0/16", "GatewayId": "local", **ACTIVE}], False, False),
-        ([], False, False),
-    ],
-)
-def test_what_counts_as_a_way_out(routes: Any, plain: bool, prebuilt: bool) -> None:
-    """An image with all packages needs no more than its bucket."""
-    table = {"Routes": routes}
-    assert (leads_out(table, False), leads_out(table, True)) == (plain, prebuilt)
 
 
 def test_what_is_not_offered_or_priced_is_told_and_all_that_is_missing_in_one_line(bed: Bed) -> None:
