@@ -14,7 +14,7 @@ from advisor.errors import CloudError, one_line
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.reap import Why
 from advisor.render.text import table
-from advisor.runs.cloud.status import fleet_document, fleet_plan_document, plan_document, run_document
+from advisor.runs.cloud.status import fleet_document, plans_document, run_document
 from advisor.runs.sweep_questions import SweepRun
 from advisor.units import format_counted, format_usd
 
@@ -91,11 +91,8 @@ def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
 
 def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
     """Print the planned launches; return exit code 0 if they are possible, else 1."""
-    document = plan_document(plans[0]) if len(plans) == 1 else fleet_plan_document(plans)
-    several = document.get("plans")
-    lines = (
-        [line for plan in several for line in (*plan_lines(plan), "")] if several else plan_lines(document)
-    )
+    document = plans_document(plans)
+    lines = [line for plan in document.get("plans", [document]) for line in (*plan_lines(plan), "")]
     print_answer(output, document, lambda: lines)
     return 0 if document["can_launch"] else 1
 

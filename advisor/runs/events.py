@@ -1,14 +1,12 @@
 """Events of a started sweep, read from its log as it grows.
 
-An event's id is the position after its line: the file's inode (a full log is renamed) and the offset. So any
-process can continue where another one stopped."""
+An event's id is the position after its line, so any process can continue where another one stopped."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.errors import one_line
-from advisor.sweeps.watching.logfile import log_files
 
-_POSITION = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})")
+_POSITION = re.compile(r"[0-9a-f]{1,12}")
 _MOST_BYTES = 2**20  # read in one look
 # Names for clients of the log's events (`stored` gets its name by its status). Other events are for debugging
 # only.
@@ -47,43 +44,21 @@ class EventLog:
 
     def __init__(self, path: Path, last_id: str | None = None, *, says: bool = False) -> None:
         self._path, self._event_of = path, _event_of_text if says else _event_of
-        position = _POSITION.fullmatch(last_id or "")
-        self._inode, self._offset = (int(position[1], 16), int(position[2], 16)) if position else (0, 0)
+        self._offset = int(last_id or "0", 16) if _POSITION.fullmatch(last_id or "0") else 0
 
     def look(self) -> list[SweepEvent]:
         """Events since the last call, from at most `_MOST_BYTES` of the log."""
-        files: dict[int, Path] = {}  # by inode
-        for file in log_files(self._path):
-            with suppress(OSError):
-                files[file.stat().st_ino] = file
-        # If the file of `last_id` is gone (renamed too often), or there is no `last_id`: begin at the oldest.
-        begins = list(files).index(self._inode) if self._inode in files else 0
-        self._offset = self._offset if self._inode in files else 0
-        for inode, file in list(files.items())[begins:]:
-            if inode != self._inode:
-                self._inode, self._offset = inode, 0
-            if events := list(self._read(file)):
-                return events
-        return []
-
-    def _read(self, file: Path) -> Iterator[SweepEvent]:
-        try:
-            with file.open("rb") as log:
-                state = os.fstat(log.fileno())
-                if state.st_ino != self._inode:
-                    return  # renamed just now; the next call finds it
-                self._offset = self._offset if self._offset <= state.st_size else 0
-                log.seek(self._offset)
-                part = log.read(_MOST_BYTES)
-        except OSError:
-            return
+        events, part = [], b""
+        with suppress(OSError), self._path.open("rb") as log:
+            log.seek(self._offset)
+            part = log.read(_MOST_BYTES)
         for line in part.splitlines(keepends=True):
-            if not line.endswith(b"\n"):
-                return  # the line is still being written
+            if not line.endswith(b"\n"):  # it is still being written
+                break
             self._offset += len(line)
-            event = self._event_of(line, f"{self._inode:x}-{self._offset:x}")
-            if event:
-                yield event
+            if event := self._event_of(line, f"{self._offset:x}"):
+                events.append(event)
+        return events
 
 
 def _event_of(line: bytes, position: str) -> SweepEvent | None:

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -40,20 +39,17 @@ def environment(database_url: str | None = None) -> dict[str, str]:
 
 
 @contextmanager
-def command_process(
-    command: Sequence[str], folder: str, log: Path, *, ends_with_parent: bool = True
-) -> Iterator[subprocess.Popen[bytes]]:
+def command_process(command: Sequence[str], folder: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start a command in a folder, and end it with the block (SIGTERM, then SIGKILL). Its stderr is appended
     to `log`, its stdout goes to `answer_path`.
 
-    By default the kernel also ends it when this process dies in any way, so that a continued run never meets
+    The kernel also ends it when this process dies in any way, so that a continued run never meets
     a sweep that still measures. This runs code between fork and exec, so this process may have no threads;
     termination signals are blocked meanwhile, so that none is lost before the exec."""
     log.parent.mkdir(parents=True, exist_ok=True)
     error_path(log).unlink(missing_ok=True)
     variables = environment() | {ERROR_VARIABLE: str(error_path(log))}
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS if ends_with_parent else ())
-    first = partial(_before_exec, os.getpid(), held) if ends_with_parent else None
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
     try:
         with log.open("ab") as lines, answer_path(log).open("wb") as answer:
             process = subprocess.Popen(
@@ -63,7 +59,7 @@ def command_process(
                 stdin=subprocess.DEVNULL,
                 stdout=answer,
                 stderr=lines,
-                preexec_fn=first,
+                preexec_fn=partial(_before_exec, os.getpid(), held),
             )
     except BaseException:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
@@ -120,15 +116,6 @@ def failure(code: int, log: Path) -> str:
     """Why a command failed: its error message, else its exit code or signal."""
     ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
     return str((_document(error_path(log)) or {}).get("message") or ending)
-
-
-def outcome_of(words: Sequence[str], *, seconds: float) -> tuple[dict[str, Any] | None, str]:
-    """Run `advisor WORDS`; returns its document, if any, and why it failed. `TimeoutExpired` when late."""
-    with tempfile.TemporaryDirectory(prefix="advisor-") as scratch:
-        log = Path(scratch) / "command.log"
-        with command_process([*ADVISOR, *words], scratch, log, ends_with_parent=False) as process:
-            code = process.wait(seconds)
-        return answer_of(log), failure(code, log) if code else ""
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

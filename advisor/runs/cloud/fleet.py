@@ -8,9 +8,8 @@ from __future__ import annotations
 import getpass
 import os
 import re
-import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import Market
-from advisor.errors import AdvisorError, CloudError, UsageError
+from advisor.errors import AdvisorError, UsageError
 from advisor.infra.aws.asking import Aws, LeavingClock
 from advisor.infra.aws.errors import refuse_missing
 from advisor.infra.aws.launch_options import LaunchedMachine
@@ -35,14 +34,12 @@ from advisor.runs.cloud.plan import (
     type_named,
 )
 from advisor.runs.cloud.sweep import CloudRun, Say, run_cloud
-from advisor.runs.processes import outcome_of
 from advisor.runs.questions import VerificationRun, words_of
 from advisor.runs.sweep_questions import Launch, SweepRun, dollars
 from advisor.runs.sweeps.data import plan_anywhere
 
 _MARKETS = {"any": (Market.SPOT, Market.ON_DEMAND), "spot": (Market.SPOT,), "on-demand": (Market.ON_DEMAND,)}
 _HOURS, _QUEUE_MINUTES = 6.0, 15.0
-_LONGEST_SECONDS = 60.0
 # Fields about the launch, which the `sweep run` on the instance does not get.
 _LAUNCH_FIELDS = (
     *Launch.asks,
@@ -97,27 +94,6 @@ def launch_values(question: SweepRun | VerificationRun, hours: float) -> dict[st
         "image": question.image or "",
         "profile": "" if profile == "none" else profile,
     }
-
-
-def dry_run(words: Sequence[str]) -> Mapping[str, Any]:
-    """The document of `advisor sweep run --on aws --dry-run`; `CloudError` if it prints none."""
-    try:
-        document, failure = outcome_of([*words, "--dry-run", "-o", "json"], seconds=_LONGEST_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise CloudError("AWS did not answer within {seconds} s", seconds=f"{_LONGEST_SECONDS:g}") from None
-    if document is None:
-        raise CloudError("{reason}", reason=failure or "AWS could not be asked")
-    return document
-
-
-def why_not(document: Mapping[str, Any]) -> str:
-    """Why a plan cannot be launched, with the fix for each reason; empty if it can."""
-    if document["can_launch"]:
-        return ""
-    checks = [check for plan in document.get("plans", [document]) for check in plan["checks"]]
-    missing = [check for check in checks if check["stops"] and not check["ok"]]
-    reasons = dict.fromkeys(f"{check['check']}: {check['told']}; {check['mend']}" for check in missing)
-    return ". ".join(reasons) or "nothing that fits is offered within this budget"
 
 
 # More types would exceed an account's quota, and be hard to follow in one terminal.

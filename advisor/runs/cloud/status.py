@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.launch_options import LaunchOption
 from advisor.infra.aws.reap import lasts, usd_per_hour
 from advisor.records import asdict
@@ -14,7 +15,10 @@ if TYPE_CHECKING:  # a launch keeps measurements, whose store loads SQLAlchemy
     from advisor.runs.cloud.fleet import InstanceRun
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
+    from advisor.runs.sweep_questions import SweepRun
 
+# For what a client waits for.
+_PATIENCE_SECONDS = 20.0
 PLAN_SCHEMA = "advisor.cloud-plan/1"
 RUN_SCHEMA = "advisor.cloud-run/1"
 FLEET_PLAN_SCHEMA = "advisor.cloud-fleet-plan/1"
@@ -78,9 +82,11 @@ def run_document(run: CloudRun) -> dict[str, Any]:
     }
 
 
-def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
-    """The JSON document of a fleet's plans: render/schemas/cloud-fleet-plan.schema.json."""
+def plans_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
+    """The JSON document of a plan, or of a fleet's: render/schemas/cloud-fleet-plan.schema.json."""
     documents = [plan_document(plan) for plan in plans]
+    if len(plans) == 1:
+        return documents[0]
     return {
         "schema": FLEET_PLAN_SCHEMA,
         "can_launch": all(document["can_launch"] for document in documents),
@@ -104,3 +110,20 @@ def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
             for entry, run in zip(instances, runs, strict=True)
         ],
     }
+
+
+def dry_run(sweep: SweepRun, since: datetime | None) -> dict[str, Any]:
+    """The document of `advisor sweep run --on aws --dry-run`."""
+    from advisor.runs.cloud.fleet import launches, plan_fleet
+
+    return plans_document(plan_fleet(launches(sweep, since), Aws(patience=_PATIENCE_SECONDS)))
+
+
+def why_not(document: Mapping[str, Any]) -> str:
+    """Why a plan cannot be launched, with the fix for each reason; empty if it can."""
+    if document["can_launch"]:
+        return ""
+    checks = [check for plan in document.get("plans", [document]) for check in plan["checks"]]
+    missing = [check for check in checks if check["stops"] and not check["ok"]]
+    reasons = dict.fromkeys(f"{check['check']}: {check['told']}; {check['mend']}" for check in missing)
+    return ". ".join(reasons) or "nothing that fits is offered within this budget"

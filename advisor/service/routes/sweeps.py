@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs import jobs
-from advisor.runs.cloud.fleet import dry_run, why_not
+from advisor.runs.cloud.status import dry_run, why_not
 from advisor.runs.events import EventLog
 from advisor.runs.sweep_questions import Allowed, NewSweep
 from advisor.runs.sweeps.status import trial_document
@@ -142,11 +142,11 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
     except MeasuringError as error:
         raise Problem(422, "unmeasurable", error.message, hint=error.hint) from error
     if question.dry_run and question.on_aws:
-        return json_answer(without_folders(dry_run(sweep.words)))
+        return json_answer(without_folders(dry_run(sweep.question, question.fresh_since)))
     if question.dry_run:
         trials = [trial_document(trial) for trial in sweep.trials]
         return json_answer(without_folders({"schema": PLAN, "trials": trials}))
-    if question.on_aws and (reason := why_not(dry_run(sweep.words))):
+    if question.on_aws and (reason := why_not(dry_run(sweep.question, question.fresh_since))):
         raise Problem(422, "cannot-launch", reason)
     settings = request.app.state.settings
     # Only the fields that describe the sweep; the others say how to start it.

@@ -1,4 +1,4 @@
-"""Events of a growing log: none lost, none twice, resumed by any process, over turned files."""
+"""Events of a growing log: none lost, none twice, resumed by any process."""
 
 import json
 
@@ -16,13 +16,6 @@ def numbers(events):
     return [event.facts["number"] for event in events]
 
 
-def all_of(log):
-    result = []
-    while events := log.look():
-        result += events
-    return result
-
-
 def test_events_are_named_by_what_happened_and_a_line_is_told_when_it_is_whole(tmp_path):
     path = tmp_path / "events.jsonl"
     log, whole = EventLog(path), line("began", number=1)
@@ -33,7 +26,7 @@ def test_events_are_named_by_what_happened_and_a_line_is_told_when_it_is_whole(t
     assert numbers(log.look()) == [1]
     path = tmp_path / "events.jsonl"
     path.write_text(line("began", number=1))
-    for bad in ("x", "ffff-1", "-", "1-" + "f" * 40):
+    for bad in ("x", "ffff-1", "-", "f" * 40):
         assert numbers(EventLog(path, bad).look()) == [1]
     path = tmp_path / "events.jsonl"
     path.write_text(
@@ -54,25 +47,20 @@ def test_events_are_named_by_what_happened_and_a_line_is_told_when_it_is_whole(t
     assert said == ["launching?[2J", "ready"]
 
 
-@given(st.lists(st.sampled_from(["tell", "turn", "resume", "look"]), max_size=40))
-def test_nothing_is_lost_or_told_twice_while_the_log_is_turned(tmp_path_factory, steps):
+@given(st.lists(st.sampled_from(["tell", "resume", "look"]), max_size=40))
+def test_nothing_is_lost_or_told_twice_by_whoever_looks(tmp_path_factory, steps):
     path = tmp_path_factory.mktemp("log") / "events.jsonl"
     path.touch()
-    log, text, seen, last, turned = EventLog(path), 0, [], None, False
+    log, text, seen, last = EventLog(path), 0, [], None
     for step in steps:
         if step == "tell":
             with path.open("a") as file:
                 file.write(line("began", number=text))
             text += 1
-        elif step == "turn" and not turned:
-            turned = True
-            path.rename(path.with_name(f"{path.name}.1"))
-            path.touch()
         elif step == "resume" and last:
             log = EventLog(path, last)
         else:
             result = log.look()
             seen += numbers(result)
             last = result[-1].id if result else last
-    seen += numbers(all_of(log))
-    assert seen == list(range(text))
+    assert seen + numbers(log.look()) == list(range(text))
