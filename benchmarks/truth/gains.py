@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.models.performance.settings import gains_of
+from advisor.models.performance.settings import gain_of
 from advisor.models.performance.step_times import StepTimes
 from benchmarks.truth.asking import RefusalError, ScoredModel
 from benchmarks.truth.refits import Without, refits
@@ -107,7 +107,7 @@ def _scored_pairs(
             continue
         facts = scored_model.facts(pair.before)
         assert facts is not None
-        (gain,) = gains_of(times, workload, [changed], gpu, facts, confidence)
+        gain = gain_of(times, workload, changed, gpu, facts, confidence)
         if gain is None:
             continue
         factor = gain.factor

@@ -52,9 +52,8 @@ _BYTES, _OPTIMIZER_BYTES = 4.0, 20.0
 # Keeps an operation without bytes from dividing by zero.
 _SHORTEST_SECONDS = 1e-12
 
-# Indices of the parameters of one row, and of every step, with their coefficients.
+# Indices of the parameters of one row, with their coefficients.
 _Terms = list[tuple[int, float]]
-_ByStep = list[tuple[int, Floats]]
 
 
 class CpuConditions(Struct, frozen=True):
@@ -149,22 +148,7 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
     for row, (step, entry) in enumerate(zip(steps, how, strict=True)):
         members.setdefault((id(step.operations), entry.task), []).append(row)
     terms = [_terms(steps[rows[0]], how[rows[0]].task, parameters) for rows in members.values()]
-    wide = np.log([conditions.width or 1.0 for conditions in how])
-    width_terms = {
-        "width/wider": (_WIDER, np.maximum(wide, 0.0)),
-        "width/narrower": (_NARROWER, np.minimum(wide, 0.0)),
-        "width/unknown": (_UNKNOWN_WIDTH, np.array([conditions.width is None for conditions in how], float)),
-    }
-    cores = np.array([conditions.cores for conditions in how])
-    names = np.array([conditions.cpu for conditions in how])
-    offset_terms = {
-        f"cpu/{name}": (_OF_ANOTHER_CPU, (names == name).astype(float))
-        for name in dict.fromkeys(names.tolist())
-        if name
-    }
-    doublings = np.log2(np.maximum(cores, _LARGEST_MEASURED_CORES) / _LARGEST_MEASURED_CORES)
-    offset_terms["cores"] = _OF_A_DOUBLING, doublings
-    widths, offsets = _needed(parameters, width_terms), _needed(parameters, offset_terms)
+    widths, offsets = zip(*(_of_step(entry, parameters) for entry in how), strict=True)
     size = len(parameters.priors)
     work = [
         _Work(np.array(rows, dtype=np.intp), *columns, *(_matrix(entry, size) for entry in result))
@@ -174,10 +158,10 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
         len(steps),
         tuple(work),
         np.array([step.batch_size for step in steps]),
-        cores,
+        np.array([conditions.cores for conditions in how]),
         np.array([conditions.speed for conditions in how]),
-        _columns(widths, len(steps), size),
-        _columns(offsets, len(steps), size),
+        _matrix(widths, size),
+        _matrix(offsets, size),
         common,
     )
 
@@ -214,21 +198,23 @@ def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats],
     )
 
 
-def _needed(parameters: Parameters, terms: Mapping[str, tuple[Prior, Floats]]) -> _ByStep:
-    """Indices of the parameters that matter in some step, each with its coefficients by step."""
-    return [(parameters.of(name, prior), by) for name, (prior, by) in terms.items() if by.any()]
+def _of_step(how: CpuConditions, parameters: Parameters) -> tuple[_Terms, _Terms]:
+    """The parameters of a step's unit width and of the whole step, of those that matter in it."""
+    wide = math.log(how.width or 1.0)
+    doublings = math.log2(max(how.cores, _LARGEST_MEASURED_CORES) / _LARGEST_MEASURED_CORES)
 
+    def terms(*named: tuple[str, Prior, float]) -> _Terms:
+        return [(parameters.of(name, prior), by) for name, prior, by in named if by]
 
-def _columns(terms: _ByStep, count: int, size: int) -> Floats:
-    """The coefficient of each parameter in each step, (count, size)."""
-    columns = np.zeros((count, size))
-    for column, by in terms:
-        columns[:, column] = by
-    return columns
+    return terms(
+        ("width/wider", _WIDER, max(wide, 0.0)),
+        ("width/narrower", _NARROWER, min(wide, 0.0)),
+        ("width/unknown", _UNKNOWN_WIDTH, float(how.width is None)),
+    ), terms((f"cpu/{how.cpu}", _OF_ANOTHER_CPU, float(how.cpu != "")), ("cores", _OF_A_DOUBLING, doublings))
 
 
 def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
-    """The coefficient of each parameter in each operation, (rows, size)."""
+    """The coefficient of each parameter in each row, (rows, size)."""
     matrix = np.zeros((len(terms), size))
     for row, term in enumerate(terms):
         for column, by in term:

@@ -14,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from advisor.domain import Stage
 from advisor.models.bayes import Floats, gaussian_multiplier, half_widths
 from advisor.models.performance.machines import (
     OTHER_ARCHITECTURE_SIGMA,
@@ -75,10 +74,6 @@ class Estimates(Columns, frozen=True):
     def bottleneck(self) -> Integers:
         """Index into `STAGES` of the stage that binds, shape (n,)."""
         return np.asarray(self.weights.argmax(axis=1))
-
-    def bottleneck_names(self) -> list[Stage]:
-        """The binding stages by name."""
-        return [STAGES[stage] for stage in self.bottleneck.tolist()]
 
 
 class Alone(NamedTuple):

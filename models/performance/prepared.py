@@ -146,18 +146,20 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         # The stages that weigh enough: bit k stands for the k-th of `STAGES`.
         matters = ((results.weights >= MATTERS) @ (1 << np.arange(len(STAGES)))).tolist()
         predictions = []
-        for row, lower, median, upper, rates, calibrated, bottleneck, bits in zip(
-            rows, *numbers, results.bottleneck_names(), matters, strict=True
+        for row, lower, median, upper, rates, calibrated, stage, bits in zip(
+            rows, *numbers, results.bottleneck.tolist(), matters, strict=True
         ):
             provenance, notes = self.words.of(row, bits)
-            scaling, rate = self.words.scalings[row], self.words.gpu_rates[row]
+            bottleneck, scaling, rate = STAGES[stage], self.words.scalings[row], self.words.gpu_rates[row]
             predictions.append(
                 Prediction(
                     lower=lower,
                     median=median,
                     upper=upper,
                     confidence=self.confidence,
-                    stage_rates={s: rate for s, rate in zip(STAGES, rates, strict=True) if rate < np.inf},
+                    stage_rates={
+                        name: each for name, each in zip(STAGES, rates, strict=True) if each < np.inf
+                    },
                     # The network between nodes, if GPUs wait for it longer than they compute.
                     bottleneck=(
                         Stage.NETWORK

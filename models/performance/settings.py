@@ -145,54 +145,34 @@ def setting_gains(
     times: StepTimes, workload: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float
 ) -> list[SettingGain]:
     """The gain of each other setting that the workload could have and that measured rows cover."""
-    others = [
-        (setting, replace(workload, **{setting.field: setting.value}))
-        for setting in _SETTINGS
-        if getattr(workload, setting.field) != setting.value
-        and (setting.kind != CHANNELS_LAST or facts.has_channels)
-    ]
-    changed = [other for _, other in others]
-    gains = gains_of(times, workload, changed, gpu, facts, confidence)
-    return [
-        SettingGain(setting, other, gain)
-        for (setting, other), gain in zip(others, gains, strict=True)
-        if gain is not None
-    ]
-
-
-def gains_of(
-    times: StepTimes,
-    workload: Workload,
-    changed: Sequence[Workload],
-    gpu: Gpu,
-    facts: NetworkFacts,
-    confidence: float,
-) -> list[Gain | None]:
-    """The gain of each `changed` workload over `workload`, of the same batch size, on a GPU, with one-sided
-    bounds; None if no rows cover it."""
-    gains: list[Gain | None] = [None] * len(changed)
-    if workload.task not in facts.kernels:
-        return gains
-    told: dict[int, tuple[str, bool]] = {}
-    for position, entry in enumerate(changed):
-        kind = _kind_of(workload, entry)
-        measured = _is_measured(times, workload, gpu, facts, kind)
-        if measured is not None:
-            told[position] = kind, measured
-    if not told:
-        return gains
-    before = cell_of(workload, gpu, facts)
-    after = [cell_of(changed[position], gpu, facts) for position in told]
-    result = times.posterior.differences([before] * len(after), after)
-    z = gaussian_multiplier(confidence)
-    numbers = zip(told.items(), result.mean.tolist(), result.variance.tolist(), strict=True)
-    for (position, (kind, measured)), mean, variance in numbers:
-        if kind != TF32 or abs(mean) >= _LEAST_TF32:
-            doubt = _DOUBT[kind][0 if measured else 1]
-            width = z * math.sqrt(variance + 2 * ROW_SIGMA**2 + doubt**2)
-            factor = Span(lower=math.exp(mean - width), median=math.exp(mean), upper=math.exp(mean + width))
-            gains[position] = Gain(factor, measured)
+    gains = []
+    for setting in _SETTINGS:
+        if setting.kind == CHANNELS_LAST and not facts.has_channels:
+            continue
+        other = replace(workload, **{setting.field: setting.value})
+        if other != workload and (gain := gain_of(times, workload, other, gpu, facts, confidence)):
+            gains.append(SettingGain(setting, other, gain))
     return gains
+
+
+def gain_of(
+    times: StepTimes, workload: Workload, changed: Workload, gpu: Gpu, facts: NetworkFacts, confidence: float
+) -> Gain | None:
+    """The gain of the `changed` workload over `workload`, of the same batch size, on a GPU, with one-sided
+    bounds; None if no rows cover it."""
+    kind = _kind_of(workload, changed)
+    measured = _is_measured(times, workload, gpu, facts, kind)
+    if workload.task not in facts.kernels or measured is None:
+        return None
+    cells = [[cell_of(each, gpu, facts)] for each in (workload, changed)]
+    result = times.posterior.differences(*cells)
+    mean, variance = float(result.mean[0]), float(result.variance[0])
+    if kind == TF32 and abs(mean) < _LEAST_TF32:
+        return None
+    doubt = _DOUBT[kind][0 if measured else 1]
+    width = gaussian_multiplier(confidence) * math.sqrt(variance + 2 * ROW_SIGMA**2 + doubt**2)
+    factor = Span(lower=math.exp(mean - width), median=math.exp(mean), upper=math.exp(mean + width))
+    return Gain(factor, measured)
 
 
 def _is_measured(

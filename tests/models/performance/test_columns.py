@@ -17,7 +17,7 @@ from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.machines import DiskTable
 from advisor.models.performance.memory.steps import host_memory_mib
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
+from advisor.models.performance.pipeline import STAGES, PipelineRequest, pipeline_columns
 
 pytestmark = pytest.mark.vector
 
@@ -67,7 +67,7 @@ def test_columns_and_single_predictions_agree(workload, request, confidence):
         alone = model.predict([(workload, entry)], confidence=confidence)[0]
         numbers = (result.lower[index], result.median[index], result.upper[index])
         assert numbers == pytest.approx((alone.lower, alone.median, alone.upper), rel=1e-12)
-        assert result.bottleneck_names()[index] is alone.bottleneck
+        assert STAGES[result.bottleneck[index]] is alone.bottleneck
         assert bool(result.calibrated[index]) is alone.calibrated
 
 
