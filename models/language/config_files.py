@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,31 +43,14 @@ def file_of(path: Path) -> Path:
 
 
 # Keys that only layers of another kind have.
-_OTHER_LAYERS = {
-    "linear_attn_config": "linear",
-    "full_attention_interval": "linear",
-    "hybrid_override_pattern": "hybrid",
-    "mamba_d_state": "hybrid",
-    "ssm_cfg": "hybrid",
-    "state_size": "hybrid",
-    "attn_layer_period": "hybrid",
-    "compress_ratios": "sparse",
-    "block_configs": "uneven",
-    "cross_attention_layers": "crossed",
-}
+_OTHER_LAYERS = (
+    *("linear_attn_config", "full_attention_interval", "hybrid_override_pattern", "mamba_d_state", "ssm_cfg"),
+    *("state_size", "attn_layer_period", "compress_ratios", "block_configs", "cross_attention_layers"),
+)
 # Kinds of layers that are all of one shape.
 _PLAIN_KINDS = ("full", "window")
 # What the names of layers hold that keep something else than keys and values.
-_WORDS_OF_LAYERS = {
-    "sparse": "sparse",
-    "compressed": "sparse",
-    "linear": "linear",
-    "delta": "linear",
-    "mamba": "hybrid",
-    "conv": "hybrid",
-    "recurrent": "hybrid",
-    "hybrid": "hybrid",
-}
+_WORDS_OF_LAYERS = re.compile("sparse|compressed|linear|delta|mamba|conv|recurrent|hybrid")
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
@@ -162,11 +146,9 @@ def _known_family(whole: ConfigValues, text: ConfigValues, family: str) -> Famil
     if known and (family in LINEAR or family in UNEVEN):
         return known
     kind = UNCOVERED.get(family) or UNCOVERED.get(whole.text("model_type"))
-    for key, of in _OTHER_LAYERS.items():
-        kind = kind or (of if key in text else None)
     others = sorted(layer for layer in layers if KINDS.get(layer) not in _PLAIN_KINDS)
-    for word, of in _WORDS_OF_LAYERS.items():
-        kind = kind or (of if any(word in layer for layer in others) else None)
+    if any(key in text for key in _OTHER_LAYERS) or any(map(_WORDS_OF_LAYERS.search, others)):
+        kind = kind or "layers"
     if kind:
         raise uncovered(whole.name, kind, field=FIELD)
     if known is None or others:
@@ -324,7 +306,7 @@ def _check(whole: ConfigValues, model: LanguageModel) -> None:
         )
         raise whole.error(reason)
     if model.indexer and not (model.latent and model.latent.q_lora):
-        raise uncovered(whole.name, "sparse", field=FIELD)
+        raise uncovered(whole.name, "layers", field=FIELD)
     if model.experts_per_token > model.experts:
         reason = Message(
             "a token goes to {count} experts of {experts}",

@@ -214,11 +214,7 @@ _BUILT = Message(
     field=FieldName("model"),
 )
 _REASONS = {
-    "linear": Message("some of its layers have linear attention, whose state is not covered"),
-    "hybrid": Message("some of its layers are state-space or convolutions, which are not covered"),
-    "sparse": Message("its attention is sparse in a way that is not covered"),
-    "uneven": Message("its layers differ in their heads or widths, which is not covered"),
-    "crossed": Message("some of its layers attend to pictures, which is not covered"),
+    "layers": Message("some of its layers are of a kind that is not covered"),
     "no_decoder": Message("it is no decoder that generates text"),
     "partial": Message("its layers differ, and the bundled table does not have all of them"),
     "tuned": Message("its layers differ, and tuning such a model is not covered"),

@@ -57,10 +57,11 @@ ALIASES = {
 }
 # Architectures that are known, and of whose layers no formula here tells what they keep.
 UNCOVERED = {
-    **_each("rwkv rwkv5 rwkv6 rwkv7 olmo_hybrid", "linear"),
-    **_each("zamba zamba2 plamo2 recurrent_gemma phi4flash hymba", "hybrid"),
-    **_each("gemma3n gemma3n_text openelm", "uneven"),
-    **_each("mllama mllama_text_model", "crossed"),
+    **_each(
+        "rwkv rwkv5 rwkv6 rwkv7 olmo_hybrid zamba zamba2 plamo2 recurrent_gemma phi4flash hymba gemma3n "
+        "gemma3n_text openelm mllama mllama_text_model",
+        "layers",
+    ),
     **_each(
         "bert roberta distilbert deberta-v2 electra xlm-roberta modernbert vit dinov2 whisper t5 wav2vec2 "
         "clip_text_model clip_vision_model siglip_vision_model",
