@@ -83,8 +83,7 @@ def no_anchor(path: Path, why: str, hint: str = WAY_OUT) -> UsageError:
 _SYNTHETIC = "synthetic"
 
 
-def read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorFile:
-    """The rows of a file of JSON lines. Raises `UsageError` if it has no measurement."""
+def _read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorFile:
     read = read_lines(content.split(b"\n"))
     if not read.measurements:
         first = next(iter(read.refused), None)
@@ -215,10 +214,10 @@ def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFi
         document = json.loads(content)
     if isinstance(document, dict) and "schema" in document:
         if document["schema"] == SCHEMA:
-            return read_document(path, document, sheet_of, precision)
+            return _read_document(path, document, sheet_of, precision)
         if isinstance(document["schema"], str):
             raise UsageError(f"{path} is {document['schema']}, not a measurement", hint=WAY_OUT)
-    return read_measurements(path, content, sheet_of)
+    return _read_measurements(path, content, sheet_of)
 
 
 # The largest share of a loop's time spent waiting for its loader; above it, the loader was measured.
@@ -228,10 +227,9 @@ _LARGEST_BATCH = 10**9
 _LARGEST_SIDE = 100_000
 
 
-def read_document(
+def _read_document(
     path: Path, document: Mapping[str, Any], sheet_of: SheetOf, precision: Precision
 ) -> AnchorFile:
-    """The rows of a document. Raises `UsageError` if the document cannot be used."""
     try:
         what, device = document["what"], document["device"]
         scaling = tuple(_scaling(row, document, sheet_of) for row in document.get("scaling", ()))

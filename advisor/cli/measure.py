@@ -243,12 +243,6 @@ def _screen(document: dict[str, Any]) -> list[str]:
             f"batch {row['batch_size']} each: {row['efficiency']:.1%} of {row['ranks']} times the rate "
             f"of one; an all-reduce of {row['gradient_bytes'] / 1e6:.1f} MB takes {reduced:.3g} s"
         )
-    for run in document["runs"]:
-        if (gaps := run.get("gaps_seconds")) and (starts := run.get("loader_start_seconds")):
-            lines += _hanging(
-                f"{len(starts)} epochs: the loader's start took {sum(starts):.1f} s, part of the rate; "
-                f"{sum(gaps):.1f} s between epochs are not"
-            )
     lines += _usage_lines(document["usage"]) if "usage" in document else []
     for task, operators in document.get("operators", {}).items():
         shares = ", ".join(f"{entry['name']} {entry['share']:.0%}" for entry in operators[:4])

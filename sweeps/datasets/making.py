@@ -156,10 +156,8 @@ def be_a_side_process() -> None:
     """Make this process ignore Ctrl-C, which the parent handles, and end when the parent dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with_parent()
     parent = multiprocessing.parent_process()
-    if parent and parent.pid != os.getppid():
-        os._exit(1)  # the parent died before `end_with_parent`
+    end_with_parent(parent=parent.pid if parent else None)
 
 
 def spans(count: int, together: int) -> list[range]:

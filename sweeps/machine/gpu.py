@@ -311,18 +311,10 @@ def gpu_states(group: int | None = None) -> list[Facts]:
 
 
 def summarised(samples: Sequence[Sample]) -> dict[str, Any]:
-    """The summary of at least one sample, for a measurement's environment:
+    """The summary of at least one sample, for a measurement's environment, without values never reported.
 
-    - `gpu_samples`: their number (`count`), and for clocks (MHz), power (W), temperature (Celsius)
-      and utilisation (%) `min`, `mean`, `max`, and the means of the first and the last third
-      (`first_third`, `last_third`), which show a drift;
-    - `gpu_throttle_reasons`: NVML's name of each reason that was active, with its share of samples;
-    - `gpu_other_processes`: the largest number of other processes on the GPU;
-    - `gpu_used_memory_mib`, `gpu_process_memory_mib`: the peak of all processes, and of the group's
-      processes including the driver's context.
-
-    Values that were never reported are left out.
-    """
+    The means of the first and the last third of the samples show a drift; `gpu_throttle_reasons` has the
+    share of samples of each; `gpu_process_memory_mib` includes the driver's context."""
     figures = {name: _values(samples, name) for name in _MEASURED}
     peaks = {
         "gpu_other_processes": _values(samples, "other_processes"),

@@ -66,10 +66,6 @@ class AnchorSession(Struct):
         """Seconds until the session begins nothing new."""
         return self.ends_at - time.monotonic()
 
-    def sampler(self) -> GpuSampler:
-        """A sampler of the GPU for the time in which steps are measured."""
-        return GpuSampler(gpu_uuid() if self.device == "cuda" else None)
-
     def bare_run(self, task: Task, source: str, batch_size: int) -> Run:
         """A run on batches from `source` without results yet."""
         return {
@@ -86,11 +82,21 @@ class AnchorSession(Struct):
             "reason": "",
         }
 
-    def run_of(
-        self, task: Task, source: str, size: int, steps: Sequence[float], sampler: GpuSampler, period: int = 1
+    def timed_run(
+        self,
+        task: Task,
+        source: str,
+        size: int,
+        runner: StepRunner,
+        batches: Iterator[Any],
+        box: TimeBox,
+        drained: int = 0,
     ) -> Run:
-        """The run with these steps on batches from `source`; its rate is in the network's samples."""
-        samples, memory = size * self.network.info.samples_per_row, peaks(self.device)
+        """The run of `steps_on` with batches from `source`; its rate is in the network's samples."""
+        forget_peaks(self.device)
+        with GpuSampler(gpu_uuid() if self.device == "cuda" else None) as sampler:
+            steps = steps_on(runner, batches, box, drained)
+        samples, memory, period = size * self.network.info.samples_per_row, peaks(self.device), box.period
         warmup = count_warmup_steps(steps, period)
         counted = list(steps[warmup:])
         return self.bare_run(task, source, size) | {
@@ -154,10 +160,7 @@ def measure_with_loader(
     box = TimeBox(seconds=seconds / 4, min_steps=_LEAST_STEPS, max_seconds=seconds / 2, period=workers)
     session.report(f"{task} batch {batch_size} with {workers} loader processes")
     with closing(_batches(session, task, batch_size, workers)) as batches:
-        forget_peaks(session.device)
-        with session.sampler() as sampler:
-            steps = steps_on(runner, batches, box, drained)
-    session.add(session.run_of(task, LOADER, batch_size, steps, sampler, workers))
+        session.add(session.timed_run(task, LOADER, batch_size, runner, batches, box, drained))
     if "host" not in session.stage_rates[task.value]:
         with closing(_batches(session, task, batch_size, workers)) as batches:
             alone = steps_on(StepRunner(Engine(), depth=0), batches, box, drained)
@@ -347,10 +350,7 @@ def _synthetic_run(
     session: AnchorSession, runner: StepRunner, engine: TorchEngine, task: Task, size: int, box: TimeBox
 ) -> Run:
     try:
-        forget_peaks(session.device)
-        with session.sampler() as sampler:
-            steps = steps_on(runner, repeat(engine.batch(size)), box)
-        run = session.run_of(task, SYNTHETIC, size, steps, sampler)
+        run = session.timed_run(task, SYNTHETIC, size, runner, repeat(engine.batch(size)), box)
         session.report(f"{task} batch {size}: {run['samples_per_second']:.4g} {session.network.info.unit}s/s")
     except AdvisorError:
         raise

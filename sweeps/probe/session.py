@@ -334,8 +334,4 @@ def _run_part(name: str, session: ProbeSession) -> Document:
 def _others_seconds() -> float:
     """CPU seconds since boot on this process's CPUs, without its use and that of its ended children."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    own = sum(usage.ru_utime + usage.ru_stime for usage in usages)
-    try:
-        return busy_seconds(allowed_cpus()) - own
-    except (OSError, AttributeError):  # no /proc, no affinity: not Linux
-        return 0.0
+    return busy_seconds(allowed_cpus()) - sum(usage.ru_utime + usage.ru_stime for usage in usages)

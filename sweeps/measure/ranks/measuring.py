@@ -215,9 +215,8 @@ class _Ranks:
         size = engine.gradient_bytes
         if self._ranks.rank == 0:
             box = TimeBox(seconds=self._seconds / 2, min_steps=_LEAST_STEPS, max_seconds=self._seconds)
-            with self._session.sampler() as sampler:
-                steps = steps_on(self._runner(engine), batches, box)
-            run = self._session.run_of(Task.TRAINING, SYNTHETIC, self._job.batch_size, steps, sampler)
+            batch = self._job.batch_size
+            run = self._session.timed_run(Task.TRAINING, SYNTHETIC, batch, self._runner(engine), batches, box)
             if self._job.emulated_step_seconds is None:
                 self._session.add(run)
             steps = run["step_seconds"]
