@@ -19,16 +19,16 @@ BATCHES = (8, 16, 32, 64)
 def captured(network):
     """As `advisor measure` writes it: sums by class of operation."""
     result = {}
-    columns = {
-        "count": (None, 1.0),
-        "flops_per_sample": ("flops", 1.0),
-        "bytes_per_sample": ("sample_elements", 4.0),
-        "fixed_bytes": ("fixed_elements", 4.0),
-    }
     for kernel in MODEL.table[network].kernels[Task.TRAINING]:
-        row = result.setdefault(KINDS[kernel["kind"]], dict.fromkeys(columns, 0.0))
-        for name, (column, by) in columns.items():
-            row[name] += by * float(kernel[column] if column else 1) * float(kernel["count"])
+        count = float(kernel["count"])
+        amounts = {
+            "count": count,
+            "flops_per_sample": count * float(kernel["flops"]),
+            "bytes_per_sample": 4 * count * float(kernel["sample_elements"]),
+            "fixed_bytes": 4 * count * float(kernel["fixed_elements"]),
+        }
+        row = result.setdefault(KINDS[kernel["kind"]], dict.fromkeys(amounts, 0.0))
+        row |= {name: row[name] + amount for name, amount in amounts.items()}
     return {"training": result}
 
 
@@ -118,9 +118,7 @@ def with_each_run(**changes):
     return document | {"runs": [run | changes for run in document["runs"]]}
 
 
-def test_an_anchors_rate_is_measured_on_its_gpu_and_wider_without_its_operations(
-    accelerator, put, recommended
-):
+def test_an_anchors_rate_is_measured_on_its_gpu_and_wider_without_operations(accelerator, put, recommended):
     validate(anchor())
     rate, _, document = accelerator("g4dn.8xlarge", put(anchor()))
     measured = next(r for r in anchor()["runs"] if r["batch_size"] == 32)["samples_per_second"]
@@ -222,9 +220,7 @@ def build():
 
 
 @pytest.mark.slow
-def test_a_network_that_torch_cannot_follow_is_refused_and_answered_with_an_anchor(
-    answer, stderr, put, tmp_path
-):
+def test_a_network_that_torch_cannot_follow_is_answered_with_an_anchor(answer, stderr, put, tmp_path):
     (tmp_path / "net.py").write_text(DATA_DEPENDENT)
     reference = f"{tmp_path}/net.py:build"
     assert "cannot follow" in stderr(*RECOMMEND, reference)

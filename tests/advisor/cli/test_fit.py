@@ -84,19 +84,11 @@ def gpu_trial(network="resnet50", batch=32, factor=1.3, seed=0, **changes):
     """A measurement of training on a real T4 whose GPU alone is slower than predicted."""
     workload = Workload(network=network, task=Task.TRAINING, batch_size=batch)
     rate = batch / (factor * load_model().published_step_seconds(workload, GPUS["T4"]))
-    planned = replace(
-        trials()[0],
-        workload=workload,
-        accelerator=ON_ANY_GPU,
-        emulated_step_seconds=None,
-        plan={"seed": seed},
-    )
-    row = replace(
-        measurement(planned, 0.8 * rate),
-        stage_rates={"accelerator": rate},
-        environment={"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}},
-    )
-    return replace(row, **changes)
+    on_gpu = {"accelerator": ON_ANY_GPU, "emulated_step_seconds": None, "plan": {"seed": seed}}
+    planned = replace(trials()[0], workload=workload, **on_gpu)
+    environment = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
+    facts = {"stage_rates": {"accelerator": rate}, "environment": environment}
+    return replace(measurement(planned, 0.8 * rate), **{**facts, **changes})
 
 
 def rate_on(model, network, gpu, batch=32):
@@ -110,11 +102,9 @@ def test_steps_of_a_real_gpu_move_it_its_networks_and_what_is_alike(answer, expo
     repeats = [gpu_trial("resnet50", factor=item, seed=1 + n) for n, item in enumerate((1.1, 1.2))]
     source = written(tmp_path / "rows.jsonl", [*measure(trials(), true_parameters()), *steps, *repeats])
     out = tmp_path / "model.json"
-    document = answer("fit", "--from", source, "--out", out)
-    assert document["gpu_steps"]["taken"] == 3
-    assert document["gpu_steps"]["trials"] == 5
-    assert document["gpu_steps"]["error_before_percent"] == pytest.approx(15, abs=1)
-    assert document["gpu_steps"]["contradicting"] == []
+    told = answer("fit", "--from", source, "--out", out)["gpu_steps"]
+    assert (told["taken"], told["trials"], told["contradicting"]) == (3, 5, [])
+    assert told["error_before_percent"] == pytest.approx(15, abs=1)
     own, shipped = load_model(out), load_model()
     slower = {
         (network, gpu): rate_on(shipped, network, gpu).median / rate_on(own, network, gpu).median
@@ -142,13 +132,9 @@ def test_few_trials_of_a_gpu_are_taken_and_the_pipeline_that_ships_is_kept(answe
 
 
 def test_steps_that_contradict_are_told_and_what_is_no_step_is_left_out(fit, tmp_path):
-    rows = [
-        gpu_trial(factor=1.0),
-        gpu_trial("vgg16", factor=9.0),
-        gpu_trial("alexnet", factor=1e-3),
-        gpu_trial("vgg19", environment={"gpu": "GPU X", "versions": {"torch": "2"}}),
-        gpu_trial("vgg13", stage_rates={}),
-    ]
+    rows = [gpu_trial(factor=1.0), gpu_trial("vgg16", factor=9.0), gpu_trial("alexnet", factor=1e-3)]
+    unknown = {"gpu": "GPU X", "versions": {"torch": "2"}}
+    rows += [gpu_trial("vgg19", environment=unknown), gpu_trial("vgg13", stage_rates={})]
     said = fit("--from", written(tmp_path / "rows.jsonl", rows), "--out", tmp_path / "m")
     assert "(vgg16 training in fp32, batch 32 on T4) contradicts the other steps" in said
     assert "Left out of the GPU steps 1: it is faster than its GPU can compute" in said

@@ -43,15 +43,13 @@ def test_a_checkpoint_with_fp8_keys_and_values_is_served_with_them_and_its_folde
     assert (serving["model"], serving["precision"], serving["kv_precision"]) == ("mine", "fp8", "fp8")
     assert "a KV cache in fp8" in result["assumptions"]
     text = shown(*words, "--export", "compose")
-    (service, *_) = yaml.safe_load(text)["services"].values()
-    command = service["command"]
-    assert command[command.index("--kv-cache-dtype") + 1] == "fp8"
     assert "Name a checkpoint" not in text
     assert "vLLM reads config.json: call mine.json so in its folder." in text
     sixteen = shown(*words, "--kv-precision", "bf16", "--export", "compose")
-    (service, *_) = yaml.safe_load(sixteen)["services"].values()
-    command = service["command"]
-    assert command[command.index("--kv-cache-dtype") + 1] == "bfloat16"
+    for started, kept in ((text, "fp8"), (sixteen, "bfloat16")):
+        (service, *_) = yaml.safe_load(started)["services"].values()
+        command = service["command"]
+        assert command[command.index("--kv-cache-dtype") + 1] == kept
     memory = answer("memory", *words[1:5], "--gpu", "H100")
     assert memory["request"]["kv_precision"] == "fp8"
     config.rename(tmp_path / "config.json")
@@ -100,27 +98,14 @@ workloads:
 """
 
 
-@pytest.fixture
-def mixed(shown, tmp_path):
-    """The report on a plan of a network and two language models, saved."""
-    plan, saved = tmp_path / "plan.yaml", tmp_path / "report.json"
-    plan.write_text(PLAN)
-    saved.write_text(shown("report", "--plan", str(plan), "--date", "2026-11-22", "--format", "json"))
-    return saved
-
-
-def test_a_plan_takes_networks_and_language_models_side_by_side(mixed):
-    report = json.loads(mixed.read_text())
+def test_a_plan_takes_networks_and_language_models_side_by_side(shown, tmp_path):
+    (plan := tmp_path / "plan.yaml").write_text(PLAN)
+    report = json.loads(shown("report", "--plan", plan, "--date", "2026-11-22", "--format", "json"))
     validator().validate(report)
     sections = report["workloads"]
-    assert [section["answer"]["spec"]["unit"] for section in sections] == [
-        "images/s",
-        "output tokens/s",
-        "tokens/s",
-    ]
-    assert all(
-        section["complete"] and section["costs"]["choices"] and section["regions"] for section in sections
-    )
+    units = [section["answer"]["spec"]["unit"] for section in sections]
+    assert units == ["images/s", "output tokens/s", "tokens/s"]
+    assert all(each["complete"] and each["costs"]["choices"] and each["regions"] for each in sections)
     # The tuning ends: its hour is no part of what is kept running.
     kept = [section["answer"]["spec"]["usd_per_hour"] for section in sections[:2]]
     assert report["totals"]["usd_per_hour"] == pytest.approx(sum(kept))
@@ -135,31 +120,25 @@ def test_a_plan_takes_networks_and_language_models_side_by_side(mixed):
 ON = (*shlex.split("--instance p6-b200.48xlarge --max-gpus 1 --precision amp --batch-size 2"),)
 
 
-def _predicted(answer, *words, model="sdxl", task="inference"):
-    return answer("predict", "--task", task, "--model", model, *ON, *words)
-
-
-def _pass(answer, model="sdxl"):
-    """One pass through the network."""
-    return _predicted(answer, "--steps", "1", "--no-guidance", model=model)
-
-
 @pytest.mark.parametrize(
-    ("words", "model", "passes"),
+    ("passes", "words"),
     [
-        ((), "sdxl", 60),
-        (("--guidance",), "sdxl", 60),
-        (("--no-guidance",), "sdxl", 30),
-        (("--steps", "20"), "stable-diffusion-1.5", 40),
-        (("--steps", "4", "--no-guidance"), "pixart-alpha", 4),
-        ((), "DiT-XL-2", 60),
-        ((), "stable-diffusion-3-medium", 60),
-        ((), "flux.1-dev", 30),
-        (("--guidance",), "flux.1-dev", 60),
+        (60, "sdxl"),
+        (60, "sdxl --guidance"),
+        (30, "sdxl --no-guidance"),
+        (40, "stable-diffusion-1.5 --steps 20"),
+        (4, "pixart-alpha --steps 4 --no-guidance"),
+        (60, "stable-diffusion-3-medium"),
+        (30, "flux.1-dev"),
+        (60, "flux.1-dev --guidance"),
     ],
 )
-def test_an_image_takes_as_long_as_its_passes(answer, words, model, passes):
-    once, image = _pass(answer, model), _predicted(answer, *words, model=model)
+def test_an_image_takes_as_long_as_its_passes(answer, words, passes):
+    model, *options = words.split()
+    once, image = (
+        answer("predict", "--task", "inference", "--model", model, *ON, *more)
+        for more in (("--steps", "1", "--no-guidance"), options)
+    )
     for bound in ("lower", "median", "upper"):
         rates = (each["predicted"]["throughput"][bound] for each in (once, image))
         assert next(rates) / next(rates) == pytest.approx(passes, rel=0.02)
@@ -168,8 +147,7 @@ def test_an_image_takes_as_long_as_its_passes(answer, words, model, passes):
     rows = [each["by_batch"][0]["latency"]["p50_ms"] for each in (once, image)]
     assert 0.5 * passes < rows[1] / rows[0] <= passes * 1.01
     dataset = image["request"]["dataset"]
-    assert dataset["sample"] == "image"
-    assert dataset["steps"] * (1 + dataset["guidance"]) == passes
+    assert (dataset["sample"], dataset["steps"] * (1 + dataset["guidance"])) == ("image", passes)
     assert any(f"({passes} passes)" in assumption for assumption in image["assumptions"])
 
 

@@ -58,21 +58,14 @@ def test_a_script_without_the_hook_is_sampled_and_told_which_instance_it_needs()
     result, _ = anchor_of("import time\nwhile True: time.sleep(0.01)", "--minutes", "0.25", "-o", "json")
     validate(result)
     usage = result["usage"]
-    assert result["runs"] == []
-    assert usage["bound_by"] == "nothing_sampled"
-    assert usage["needs"]["vcpus"] == 1
-    assert [each["usd_per_hour"] for each in usage["instances"]] == sorted(
-        each["usd_per_hour"] for each in usage["instances"]
-    )
-    assert len(usage["instances"]) == 3
-    done = subprocess.run(
-        ["advisor", "recommend", "--task=training", "--model=mine", "--anchor=anchor-script.json"],
-        executable=Path(sys.executable).with_name("advisor"),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert "is no anchor" in done.stderr
+    assert (result["runs"], usage["bound_by"], usage["needs"]["vcpus"]) == ([], "nothing_sampled", 1)
+    usd = [each["usd_per_hour"] for each in usage["instances"]]
+    assert usd == sorted(usd)
+    assert len(usd) == 3
+    question = ["recommend", "--task=training", "--model=mine", "--anchor=anchor-script.json"]
+    program = Path(sys.executable).with_name("advisor")
+    done = subprocess.run([program, *question], capture_output=True, text=True)
+    assert (done.returncode, "is no anchor" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -134,13 +127,9 @@ def test_evaluation_after_the_loop_is_no_part_of_the_rate():
 
 
 def test_a_script_that_does_not_reach_its_loop_is_ended():
+    sleeps = [sys.executable, "-c", "import advisor.sweeps.hook, time; time.sleep(600)"]
     with pytest.raises(MeasuringError, match="did not reach"):
-        measure_script(
-            [sys.executable, "-c", "import advisor.sweeps.hook, time; time.sleep(600)"],
-            minutes=1,
-            on_progress=lambda _line: None,
-            seconds_to_begin=0.3,
-        )
+        measure_script(sleeps, minutes=1, on_progress=lambda _line: None, seconds_to_begin=0.3)
 
 
 def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
@@ -233,9 +222,8 @@ def test_the_best_batch_is_measured_again_in_fresh_processes(tmp_path):
     result = json.loads((tmp_path / "anchor-cifar10_cnn.json").read_text())
     validate(result)
     again = [run["batch_size"] for run in result["runs"] if run["process"] > 0]
-    best = max(
-        (run for run in result["runs"] if run["process"] == 0), key=lambda run: run["samples_per_second"]
-    )
+    first = [run for run in result["runs"] if run["process"] == 0]
+    best = max(first, key=lambda run: run["samples_per_second"])
     assert again == [best["batch_size"]] * 2
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -26,21 +25,14 @@ SHORT = ("--minutes", "0.04", "--output-tokens", "10", "--input-tokens", "40")
 
 
 def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
+    served = "--model org/Model-8B --gpu L4 --engine vllm --precision fp8 --concurrency 4,1 --rate 20"
     with fake_endpoint() as endpoint:
-        code, shown, output = ask(
-            "measure",
-            "--endpoint",
-            endpoint.url,
-            *shlex.split("--model org/Model-8B --gpu L4 --engine vllm --precision fp8 --concurrency 4,1"),
-            *shlex.split("--rate 20"),
-            *SHORT,
-        )
+        code, shown, output = ask("measure", "--endpoint", endpoint.url, *served.split(), *SHORT)
     assert code == 0, output
     document = json.loads((tmp_path / "anchor-Model-8B.json").read_text())
     jsonschema.validate(document, SCHEMA)
     assert [load["concurrency"] for load in document["loads"]] == [1, 4, None]
-    assert document["deployment"]["gpu"] == "L4"
-    assert document["deployment"]["precision"] == "fp8"
+    assert document["deployment"] == document["deployment"] | {"gpu": "L4", "precision": "fp8"}
     assert shown.startswith("org/Model-8B by vllm on 1x L4\n")
     for text in ("1 in flight", "4 in flight", "20/s (Poisson)", "without the first token"):
         assert text in shown
@@ -74,22 +66,12 @@ def test_a_server_that_answers_nothing_leaves_no_anchor(ask, tmp_path):
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
     """The anchor is written with a warning, and the exit code is Ctrl-C's."""
+    load = "--model m --concurrency 1,2 --minutes 1 --output-tokens 10"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    how = {"stderr": subprocess.PIPE, "text": True, "env": environment, "preexec_fn": as_in_a_terminal}
     with fake_endpoint() as endpoint:
-        command = [
-            sys.executable,
-            *shlex.split("-m advisor measure --endpoint"),
-            endpoint.url,
-            *shlex.split("--model m --concurrency 1,2 --minutes 1 --output-tokens 10"),
-        ]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        with subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-            preexec_fn=as_in_a_terminal,
-        ) as process:
+        command = [sys.executable, "-m", "advisor", "measure", "--endpoint", endpoint.url, *load.split()]
+        with subprocess.Popen(command, cwd=tmp_path, **how) as process:
             requests = tmp_path / "anchor-m.requests.jsonl"
             for line in process.stderr:
                 if "completions" in line:
@@ -182,40 +164,23 @@ def test_a_killed_measurement_leaves_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_any_rank_fails_with_reaches_the_user(ask, tmp_path):
+def test_what_any_rank_fails_with_reaches_the_user(stderr, tmp_path):
     """Not the table that torchrun makes of it; here the training takes a batch of no memory."""
-    code, _, err = ask(
-        *TRAINING,
-        *shlex.split("--ranks 2 --batch-size 1000000 --minutes 0.05 --out"),
-        str(tmp_path / "anchor.json"),
-    )
-    assert code == 1
-    assert "rank" in err
-    assert "allocate" in err
-    assert "traceback" not in err
+    words = ("--ranks", "2", "--batch-size", "1000000", "--minutes", "0.05", "--out")
+    err = stderr(*TRAINING, *words, tmp_path / "anchor.json", code=1)
+    assert [word in err for word in ("rank", "allocate", "traceback")] == [True, True, False]
 
 
 @pytest.mark.slow
 def test_more_ranks_than_gpus_are_refused_before_they_meet():
     """Each rank has a GPU of its own; here torch sees one, and the rank is one of two."""
     job = {"reference": "googlenet", "batch_size": 2, "precision": "fp32", "minutes": 0.05}
-    location = {
-        "RANK": "0",
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": "2",
-        "LOCAL_WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": "9",
-        "PYTHONPATH": str(Path(__file__).parents[3]),
-    }
-    done = subprocess.run(
-        [*STAND_IN, "advisor.sweeps.measure.ranks", json.dumps(job)],
-        env={**os.environ, **location},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    location = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9", "PYTHONPATH": str(Path(__file__).parents[3])}
+    location |= dict.fromkeys(("RANK", "LOCAL_RANK"), "0")
+    location |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), "2")
+    command = [*STAND_IN, "advisor.sweeps.measure.ranks", json.dumps(job)]
+    how = {"env": os.environ | location, "capture_output": True, "text": True, "timeout": 120}
+    done = subprocess.run(command, check=False, **how)
     assert done.returncode == 1
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["usage"]

@@ -2,8 +2,6 @@
 
 import csv
 import io
-import json
-import shlex
 from pathlib import Path
 
 import pytest
@@ -30,10 +28,10 @@ def test_strict_takes_prices_for_as_long_as_their_source_keeps(ask, monkeypatch,
 
 
 def test_a_printed_disk_can_be_asked_for(shown):
-    chosen = shown(*QUESTION, "--target-throughput", "1000").splitlines()[0]
+    asked = (*QUESTION, "--target-throughput", "1000")
+    chosen = shown(*asked).splitlines()[0]
     disk = chosen.split(" + ")[1].split()[0]
-    again = shown(*QUESTION, "--target-throughput", "1000", "--disk", disk).splitlines()[0]
-    assert again == chosen
+    assert shown(*asked, "--disk", disk).splitlines()[0] == chosen
 
 
 def test_a_damaged_model_is_named_with_the_way_out(stderr, tmp_path):
@@ -78,10 +76,8 @@ def test_every_format_has_as_many_specs(answer, shown, most, more):
 
 def test_what_was_measured_between_nodes_is_an_anchor(answer):
     """The doubt that nobody measured is gone, and the bounds are others."""
-    nodes = (
-        *shlex.split("recommend --task training --model resnet50 --precision amp --gpu A10G"),
-        *shlex.split("--target-throughput 4000 --max-nodes 4"),
-    )
+    run = "--precision amp --gpu A10G --target-throughput 4000 --max-nodes 4"
+    nodes = ("recommend", "--task", "training", "--model", "resnet50", *run.split())
     measured = ROOT / "tests" / "data" / "nodes" / "resnet50-1gbit.json"
     before, after = answer(*nodes), answer(*nodes, "--anchor", measured)
     assert any("nobody measured" in warning for warning in before["warnings"])
@@ -126,15 +122,11 @@ def test_another_input_size_is_traced(answer):
     assert small["parts_mib"]["activations"] < own["parts_mib"]["activations"]
 
 
-@pytest.fixture
-def listed(answer):
-    return {row["name"]: row for row in answer("networks")["networks"]}
-
-
 def test_a_rate_is_told_for_every_network_and_the_list_comes_without_a_performance_model(
-    listed, ask, monkeypatch
+    answer, stderr, monkeypatch
 ):
     """What others measured on some GPU with PyTorch, as ResNet-50, is more than modelled."""
+    listed = {row["name"]: row for row in answer("networks")["networks"]}
     assert set(listed) == set(load_model().table.names)
     for row in listed.values():
         assert set(row["rates"]) == {"training", "inference"}
@@ -147,9 +139,8 @@ def test_a_rate_is_told_for_every_network_and_the_list_comes_without_a_performan
         raise DataError("the model is damaged; install the package again")
 
     monkeypatch.setattr("advisor.cli.answering.load_model", damaged)
-    code, out, err = ask("networks", "-o", "json")
-    assert (code, "damaged" in err) == (0, True)
-    assert all(rate is None for row in json.loads(out)["networks"] for rate in row["rates"].values())
+    assert "damaged" in stderr("networks", code=0)
+    assert all(rate is None for row in answer("networks")["networks"] for rate in row["rates"].values())
 
 
 INFER = ("--task", "inference", "--model", "resnet50")
@@ -182,11 +173,10 @@ SERVED = ("--task", "generation", "--users", "20", "--model")
 
 
 def test_a_start_file_serves_the_formats_checkpoint_and_what_drafts_stands_in_the_answer(shown):
-    known = shown("recommend", *SERVED, "Qwen/Qwen3-32B", "--precision", "fp8", "--export", "skypilot")
+    started = ("--precision", "fp8", "--export", "skypilot")
+    known = shown("recommend", *SERVED, "Qwen/Qwen3-32B", *started)
     assert "vllm serve Qwen/Qwen3-32B-FP8 " in known
-    base = shown(
-        "recommend", *SERVED, "meta-llama/Llama-3.1-8B", "--precision", "fp8", "--export", "skypilot"
-    )
+    base = shown("recommend", *SERVED, "meta-llama/Llama-3.1-8B", *started)
     assert "vllm serve meta-llama/Llama-3.1-8B " in base
     assert "instruction-tuned model: nvidia/Llama-3.1-8B-Instruct-FP8" in base
     ask = ("recommend", *SERVED, "meta-llama/Llama-3.1-70B", "--max-tpot-ms", "22", "--explain")

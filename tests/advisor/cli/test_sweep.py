@@ -60,8 +60,7 @@ def test_a_plan_tells_the_time_of_all_runs_or_that_nobody_knows_it(sweep, questi
 
 
 def test_the_small_preset_covers_what_a_model_needs(answer):
-    document = answer("sweep", "plan", "--preset", "small")
-    trials = [trial["trial"] for trial in document["trials"]]
+    trials = [trial["trial"] for trial in answer("sweep", "plan", "--preset", "small")["trials"]]
     held = [trial["resources"] for trial in trials]
     assert len(trials) >= 24
     assert {trial["vcpus"] for trial in held} == {0.5, 1.0, 2.0}
@@ -78,17 +77,14 @@ def test_a_disk_path_must_be_mounted_and_how_well_is_measured_is_part_of_the_tri
     stderr, monkeypatch, tmp_path, answer
 ):
     monkeypatch.setattr("advisor.runs.fields._is_on_root_disk", lambda _folder: True)
-    assert re.search(
-        r"nothing is mounted there; .*unlimited=/ where",
-        stderr("sweep", "plan", *GRID, "--disk-path", f"unlimited={tmp_path}"),
-    )
+    said = stderr("sweep", "plan", *GRID, "--disk-path", f"unlimited={tmp_path}")
+    assert re.search(r"nothing is mounted there; .*unlimited=/ where", said)
     monkeypatch.setattr("advisor.runs.fields._is_on_root_disk", lambda _folder: False)
     question = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
     special = answer("sweep", "plan", *GRID, "--disk-path", f"unlimited={tmp_path}", *question)["trials"]
     plain = answer("sweep", "plan", *GRID)["trials"]
     plan = special[0]["trial"]["plan"]
-    assert (plan["rel_error"], plan["repeats"], plan["iterations"]) == (0.01, 3, 1000)
-    assert plan["disk_source"] == "mounted"
+    assert plan == plan | {"rel_error": 0.01, "repeats": 3, "iterations": 1000, "disk_source": "mounted"}
     assert special[0]["trial"]["dataset_path"].startswith(str(tmp_path))
     assert plain[0]["trial"]["plan"]["rel_error"] == 0.02
     assert "repeats" not in plain[0]["trial"]["plan"]
@@ -138,14 +134,8 @@ def test_a_second_sweep_on_the_machine_is_refused(stderr, images, measured, monk
 @pytest.mark.slow
 def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
     """kill -9 in the middle of the second trial: one row is kept, one trial is measured again."""
-    command = [
-        sys.executable,
-        *shlex.split("-m advisor sweep run"),
-        *GRID,
-        "--data",
-        str(images),
-        *shlex.split("--executor process -o json"),
-    ]
+    how = ("--data", str(images), "--executor", "process", "-o", "json")
+    command = [sys.executable, "-m", "advisor", "sweep", "run", *GRID, *how]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     sweeping = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     while not (first := open_store().all()) and sweeping.poll() is None:
@@ -158,10 +148,6 @@ def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
     rows = open_store().all()
     assert rows[: len(first)] == first
     assert len(rows) == 2
-    assert {row.limited_by for row in rows} <= {
-        LimitedBy.CGROUP_V1,
-        LimitedBy.CGROUP_V2,
-        LimitedBy.AFFINITY,
-        LimitedBy.NONE,
-    }
+    limits = {LimitedBy.CGROUP_V1, LimitedBy.CGROUP_V2, LimitedBy.AFFINITY, LimitedBy.NONE}
+    assert {row.limited_by for row in rows} <= limits
     assert not list(Path("/sys/fs/cgroup").glob(f"*/advisor-{sweeping.pid}-*"))

@@ -29,8 +29,7 @@ def test_an_adaptive_plan_shows_trials_time_and_cost(answer, sweep):
     words = ("plan", *GRID, "--adaptive", "--budget", "9trials", "--usd-per-hour", "0.6")
     document = answer("sweep", *words)
     assert document["schema"] == "advisor.adaptive-plan/1"
-    assert len(document["next"]) == 4
-    assert document["most_trials"] == 9
+    assert (len(document["next"]), document["most_trials"]) == (4, 9)
     assert document["most_usd"] == pytest.approx(9 * 15 / 3600 * 0.6, abs=1e-4)
     shown = sweep("plan", *GRID, "--adaptive", "--budget", "5USD", "--instance", "g4dn.xlarge")
     assert "most of the rates" in shown
@@ -45,11 +44,9 @@ def test_a_simulation_tells_trials_regret_and_target_and_a_seed_repeats_it(answe
     assert document["stopped"]
     regrets = [trial["regret"] for trial in document["trials"]]
     assert regrets == sorted(regrets, reverse=True)
-    shown = sweep(
-        "simulate", "--table", table, "--target-throughput", "200", "--no-stop", "--budget", "12trials"
-    )
-    assert "The cheapest was found" in shown
-    assert "failed" in shown
+    target = ("--target-throughput", "200", "--no-stop", "--budget", "12trials")
+    shown = sweep("simulate", "--table", table, *target)
+    assert ("The cheapest was found" in shown, "failed" in shown) == (True, True)
     words = ("simulate", "--table", table, "--seed", "3")
     assert sweep(*words) == sweep(*words)
 
@@ -80,8 +77,7 @@ def grid(images, measured):
 def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(answer, grid):
     question = (*grid, "--budget", "7trials")
     begun = answer("sweep", "plan", *question)
-    assert begun["doubt"] is None
-    assert len(begun["next"]) == 4
+    assert (begun["doubt"], len(begun["next"])) == (None, 4)
     ended = answer("sweep", "run", *question, "--executor", "process", "--usd-per-hour", "0.5")
     assert ended["done"] == 7
     assert {trial["state"] for trial in ended["trials"]} == {"ok", "out_of_memory"}

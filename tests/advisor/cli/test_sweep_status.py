@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -84,16 +83,15 @@ def _refusing(kill):
     return killing
 
 
+ELSEWHERE = {"name": "other", "host": "node-7", "place": "another boot"}
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (
-            {"name": "other", "host": "node-7", "place": "another boot"},
-            r"measured elsewhere: node-7 \(process",
-        ),
-        ({}, rf"process {os.getpid()} \(Operation not"),
+        pytest.param(ELSEWHERE, r"measured elsewhere: node-7 \(process", id="on another machine"),
+        pytest.param({}, rf"process {os.getpid()} \(Operation not", id="of another user"),
     ],
-    ids=["on another machine", "of another user"],
 )
 def test_stop_ends_a_driver_of_this_machine_and_names_one_that_it_cannot(stderr, monkeypatch, other, words):
     assert re.search("nobody measures into this store", stderr("sweep", "stop", code=1))
@@ -177,19 +175,11 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(sweep, tmp_p
     write_samples(tmp_path / "images", range(40), seed=0)
     described = (*GRID, "--iterations", "20", "--data", str(tmp_path / "images"))
     metrics = tmp_path / "m.prom"
-    command = [
-        *ADVISOR,
-        "sweep",
-        "run",
-        *described,
-        *shlex.split("--executor process --usd-per-hour 1 --metrics-file"),
-        str(metrics),
-    ]
+    how = ("--executor", "process", "--usd-per-hour", "1", "--metrics-file", str(metrics))
+    command = [*ADVISOR, "sweep", "run", *described, *how]
     ours, theirs = os.openpty()
-    environment = {**os.environ, "TERM": "xterm"}
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment, preexec_fn=as_in_a_terminal
-    )
+    on_screen = {"env": {**os.environ, "TERM": "xterm"}, "preexec_fn": as_in_a_terminal}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, **on_screen)
     os.close(theirs)
     reading = ThreadPoolExecutor(1).submit(all_of, ours)
     watching = [*ADVISOR, "sweep", "status", *described, "--watch", "--every", "0.2", "-o", "json"]
@@ -212,21 +202,11 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(sweep, tmp_p
     assert "advisor_sweep_trials_skipped 1.0\n" in metrics.read_text()
     assert "advisor_sweep_trials_left 0.0\n" in metrics.read_text()
 
-    lines = statuses(sweep("log", first[0].trial.trial_id, "-o", "json"))
-    text = [line["event"] for line in lines]
-    for event in (
-        "planned",
-        "began",
-        "attempt_began",
-        "worker_started",
-        "loaded",
-        "cache_prepared",
-        "limits_on",
-        "attempt_ended",
-        "stored",
-    ):
-        assert event in text
-    assert text.index("limits_on") < text.index("attempt_ended") < text.index("stored")
-    assert {"sweep_began", "sweep_ended"} <= {
-        state["event"] for state in statuses(sweep("log", "-o", "json"))
-    }
+    events, whole = (
+        [line["event"] for line in statuses(sweep("log", *trial, "-o", "json"))]
+        for trial in ((first[0].trial.trial_id,), ())
+    )
+    before = {"planned", "began", "attempt_began", "worker_started", "loaded", "cache_prepared"}
+    assert before <= set(events)
+    assert events.index("limits_on") < events.index("attempt_ended") < events.index("stored")
+    assert {"sweep_began", "sweep_ended"} <= set(whole)

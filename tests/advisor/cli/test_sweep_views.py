@@ -98,13 +98,10 @@ def test_nothing_is_drawn_where_it_cannot_be_drawn_again(monkeypatch):
 @pytest.mark.parametrize("no_color", [{}, {"NO_COLOR": "1"}])
 def test_the_cursor_is_back_after_ctrl_c_and_no_colour_is_no_colour(no_color):
     ours, theirs = os.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", **no_color}
-    environment |= {} if no_color else {"COLORTERM": ""}
-    if not no_color:
-        environment.pop("NO_COLOR", None)
-    process = subprocess.Popen(
-        [sys.executable, "-c", DRAWING], stdout=theirs, stderr=subprocess.DEVNULL, env=environment
-    )
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environment |= {"TERM": "xterm-256color", "COLORTERM": "", **no_color}
+    command = [sys.executable, "-c", DRAWING]
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment)
     os.close(theirs)
     seen = all_of(ours)
     process.wait()
@@ -118,10 +115,8 @@ def test_the_rate_of_a_cold_first_minute_stands_beside_the_trials():
     assert line.endswith("40 samples/s (95 in the first minute)")
 
 
-ON_AWS = (
-    *shlex.split("--networks resnet50 --tasks training --vcpus 1 --memory 4GiB --disks gp3 --on"),
-    *shlex.split("aws --instance g4dn.xlarge --budget 5USD --owner ada"),
-)
+GRID = "--networks resnet50 --tasks training --vcpus 1 --memory 4GiB --disks gp3"
+ON_AWS = (*GRID.split(), *shlex.split("--on aws --instance g4dn.xlarge --budget 5USD --owner ada"))
 # As <aws.scheduler.scheduled-time> is written.
 FIRST, SECOND = "2026-11-16T02:00:00Z", "2026-11-23T02:00:00Z"
 

@@ -93,10 +93,9 @@ def verified(ask, endpoint, *more):
 
 
 def test_a_server_that_keeps_its_limit_passes(ask, tmp_path):
+    words = "--users 3 --max-tpot-ms 200 --instance g6.xlarge --out anchor.json"
     with fake_endpoint(tpot_seconds=0.01) as endpoint:
-        code, shown, text = verified(
-            ask, endpoint, *shlex.split("--users 3 --max-tpot-ms 200 --instance g6.xlarge --out anchor.json")
-        )
+        code, shown, text = verified(ask, endpoint, *words.split())
         assert endpoint.most_in_flight == 3
     assert code == 0, text
     assert shown.startswith("Keeps target and limits")
@@ -109,16 +108,12 @@ def test_a_server_that_keeps_its_limit_passes(ask, tmp_path):
 
 
 def test_a_server_that_breaks_its_limit_misses_with_exit_code_3(ask):
+    words = "--users 2 --max-tpot-ms 5 --max-ttft-ms 5000 --instance g6.xlarge -o json"
     with fake_endpoint(tpot_seconds=0.02) as endpoint:
-        code, shown, _ = verified(
-            ask,
-            endpoint,
-            *shlex.split("--users 2 --max-tpot-ms 5 --max-ttft-ms 5000 --instance g6.xlarge -o json"),
-        )
+        code, shown, _ = verified(ask, endpoint, *words.split())
     document = json.loads(shown)
     assert first_fault(document, "advisor.serving-verification/1") is None
-    assert code == 3
-    assert document["verdict"] == "missed"
+    assert (code, document["verdict"]) == (3, "missed")
     verdicts = {row["name"]: row["verdict"] for row in document["criteria"]}
     assert verdicts == {"ttft_seconds": "pass", "tpot_seconds": "missed", "failed_share": "pass"}
 
@@ -127,6 +122,4 @@ def test_a_server_that_fails_is_an_error_and_no_verdict(ask):
     """A fault is no missed target: exit code 1, and the fault."""
     with fake_endpoint(behaviours=[*[WELL] * 6, "500"]) as endpoint:
         code, shown, text = verified(ask, endpoint, "--users", "2", "--instance", "g6.xlarge")
-    assert code == 1
-    assert shown == ""
-    assert "said 500" in text
+    assert (code, shown, "said 500" in text) == (1, "", True)

@@ -71,12 +71,10 @@ def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store
     code, out, err = ask(*ON_AWS, *SMALL, "-o", "json")
     document = json.loads(out)
     assert (code, first_fault(document, "advisor.verification/1")) == (0, None)
-    assert document["verdict"] == "pass"
-    assert document["instance_type"] == "c5.large"
+    assert (document["verdict"], document["instance_type"]) == ("pass", "c5.large")
     assert document["predicted"]["throughput"]["median"] > 0
     assert not document["settles"]  # this machine's firmware does not call it one
-    assert "c5.large" in err
-    assert "all of it is ended" in err
+    assert ("c5.large" in err, "all of it is ended" in err) == (True, True)
     assert account.left() == []
     with closing(open_store()) as store:
         (row,) = store.read().measurements
@@ -85,26 +83,27 @@ def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store
     assert "--disk" in jobs[0]
 
 
+INFERENCE = ("--task", "inference", "--model", "googlenet", "--target-throughput", "500")
+BOUGHT = ("--confidence", "0.9", "--on", "aws", "--instance-profile", "none")
+
+
 def test_without_a_type_the_recommended_spec_is_planned_and_an_engine_with_the_answers_words(
-    ask, account, shown
+    ask, account, answer
 ) -> None:
-    question = (
-        *shlex.split(
-            "verify --task inference --model googlenet --target-throughput 500 --confidence 0.9 --on aws"
-        ),
-        *shlex.split("--budget 1USD --instance-profile none --max-latency-ms 500"),
-    )
-    chosen = json.loads(shown("recommend", *question[1:7], "-o", "json"))["recommendation"]
-    document = json.loads(ask(*question, "--dry-run", "-o", "json")[1])
-    assert first_fault(document, "advisor.cloud-plan/1") is None
+    def planned(*words: str) -> Any:
+        document = json.loads(ask(*words, "--dry-run", "-o", "json")[1])
+        assert first_fault(document, "advisor.cloud-plan/1") is None
+        return document
+
+    chosen = answer("recommend", *INFERENCE)["recommendation"]
+    document = planned("verify", *INFERENCE, *BOUGHT, "--budget", "1USD", "--max-latency-ms", "500")
     command = document["command"]
     assert command[:2] == ["advisor", "verify"]
     assert command[command.index("--instance") + 1] == chosen["instance_type"]
     assert command[command.index("--max-latency-ms") + 1] == "500"
     assert {offer["instance_type"] for offer in document["offers"]} <= {chosen["instance_type"]}
     assert account.instances() == []
-    document = json.loads(ask(*SERVED, "--dry-run", "-o", "json")[1])
-    assert first_fault(document, "advisor.cloud-plan/1") is None
+    document = planned(*SERVED)
     command = document["command"]
     assert command[:4] == ["advisor", "measure", "--engine", "vllm"]
     assert command[command.index("--concurrency") + 1] == "2"
@@ -157,12 +156,7 @@ def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
     assert result["recommendation"]["predicted"]["provenance"] == "anchored"
 
 
-ASK = (
-    *shlex.split(
-        "verify --task inference --model googlenet --target-throughput 500 --confidence 0.9 --on aws"
-    ),
-    *shlex.split("--budget 3USD --owner ada --instance-profile none --top 3"),
-)
+ASK = ("verify", *INFERENCE, *BOUGHT, "--budget", "3USD", "--owner", "ada", "--top", "3")
 
 
 def guests(bed: Bed, rates: dict[str, float], gpus: int = 1) -> dict[str, Any]:

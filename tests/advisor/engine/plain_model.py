@@ -95,9 +95,8 @@ class _Rows:
         self._confidences = confidences
 
     def beside(self, other):
-        return _Rows(
-            self._model, [*self._requests, *other._requests], [*self._confidences, *other._confidences]
-        )
+        confidences = [*self._confidences, *other._confidences]
+        return _Rows(self._model, [*self._requests, *other._requests], confidences)
 
     def with_disks(self, rows, disks):
         pairs = [self._requests[row] for row in rows]
@@ -106,14 +105,14 @@ class _Rows:
 
     def columns_with(self, rows, disks, cache=None):
         predictions = self._predicted(rows, disks, cache)
+        bounds = {
+            name: np.array([getattr(prediction, name) for prediction in predictions])
+            for name in ("lower", "median", "upper")
+        }
         return SimpleNamespace(
-            lower=np.array([prediction.lower for prediction in predictions]),
-            median=np.array([prediction.median for prediction in predictions]),
-            upper=np.array([prediction.upper for prediction in predictions]),
+            **bounds,
             calibrated=np.array([prediction.calibrated for prediction in predictions], dtype=bool),
-            bottleneck=np.array(
-                [STAGES.index(prediction.bottleneck) for prediction in predictions], dtype=np.intp
-            ),
+            bottleneck=np.array([STAGES.index(each.bottleneck) for each in predictions], dtype=np.intp),
         )
 
     def _predicted(self, rows, disks, cache):
@@ -121,11 +120,8 @@ class _Rows:
         pairs = []
         for row, (rate, iops) in zip(rows.tolist(), columns, strict=True):
             workload, has = self._requests[row]
-            disk = replace(
-                has.disk,
-                read_mib_per_second=rate if rate < np.inf else None,
-                read_iops=iops if iops < np.inf else None,
-            )
+            rate, iops = (each if each < np.inf else None for each in (rate, iops))
+            disk = replace(has.disk, read_mib_per_second=rate, read_iops=iops)
             pairs.append((workload, replace(has, disk=disk)))
         return self._at(rows, pairs, cache)
 
@@ -133,10 +129,7 @@ class _Rows:
         predictions = [None] * len(pairs)
         for confidence in dict.fromkeys(self._confidences):
             places = [index for index, row in enumerate(rows) if self._confidences[row] == confidence]
-            if places:
-                some = self._model.predict(
-                    [pairs[index] for index in places], confidence=confidence, cache=cache
-                )
-                for index, prediction in zip(places, some, strict=True):
-                    predictions[index] = prediction
+            some = self._model.predict([pairs[index] for index in places], confidence=confidence, cache=cache)
+            for index, prediction in zip(places, some, strict=True):
+                predictions[index] = prediction
         return predictions

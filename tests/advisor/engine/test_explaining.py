@@ -77,9 +77,8 @@ def test_the_next_stage_leaves_headroom_and_every_fact_is_told(machine, workload
     assert explanation.next_rate >= explanation.bottleneck_rate
     assert explanation.next_rate == prediction.stage_rates[explanation.next_stage]
     assert all(distance.detail for distance in explanation.distances)
-    assert [distance.matters for distance in explanation.distances] == sorted(
-        (distance.matters for distance in explanation.distances), reverse=True
-    )
+    matters = [distance.matters for distance in explanation.distances]
+    assert matters == sorted(matters, reverse=True)
 
 
 def test_the_next_batch_is_told_where_it_fits_and_a_disk_without_limits_has_nothing_to_add():
@@ -90,12 +89,8 @@ def test_the_next_batch_is_told_where_it_fits_and_a_disk_without_limits_has_noth
         offered[batch] = [change for change in changes(MODEL, workload, has) if change.workload != workload]
     assert offered[8][0].workload.batch_size == 16
     assert not offered[256]
-    largest = next(
-        size
-        for size in (16, 32, 64, 128, 256)
-        if MODEL.gpu_memory_mib(replace(offered[8][0].workload, batch_size=size)) > has.gpu.memory_mib
-    )
-    full = replace(offered[8][0].workload, batch_size=largest // 2)
+    sizes = [replace(offered[8][0].workload, batch_size=size) for size in (16, 32, 64, 128, 256)]
+    full = [each for each in sizes if MODEL.gpu_memory_mib(each) <= has.gpu.memory_mib][-1]
     assert all(change.workload == full for change in changes(MODEL, full, has))
     has = replace(resources_of(CATALOG, *on_gp3("c7i.large")), disk=DiskRate(type="memory"))
     workload = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=32)

@@ -108,13 +108,7 @@ def test_questions_of_one_workload_or_other_gpus_are_quick_and_answered_from_the
 
 def test_what_decides_which_candidates_there_are_belongs_to_the_workload():
     request = network_question(network="alexnet", task=Task.INFERENCE)
-    for change in (
-        {"max_latency_ms": 5.0},
-        {"confidence": 0.8},
-        {"region": "eu-west-1"},
-        {"batch_size": 8},
-        {"allow_extrapolation": True},
-        {"max_gpus": 1},
-        {"disk_types": ("gp3",)},
-    ):
-        assert key_of(replace(request, **change)) != key_of(request)
+    other = {"max_latency_ms": 5.0, "confidence": 0.8, "region": "eu-west-1", "batch_size": 8}
+    other |= {"allow_extrapolation": True, "max_gpus": 1, "disk_types": ("gp3",)}
+    for field, value in other.items():
+        assert key_of(replace(request, **{field: value})) != key_of(request)

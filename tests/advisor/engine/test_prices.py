@@ -81,9 +81,7 @@ def test_the_sure_one_is_chosen_beside_what_is_listed_and_what_may_be_cheaper(so
         request = replace(REQUEST, max_results=most)
         answer = decide(some, request, TOMORROW)
         call = answer.price_call
-        named = [
-            candidate and candidate.spec.name for candidate in (answer.chosen, call.listed, call.cheaper)
-        ]
+        named = [each and each.spec.name for each in (answer.chosen, call.listed, call.cheaper)]
         assert named == [chosen, listed, cheaper]
         assert len(answer.ranked) <= most
         assert answer.request == request
@@ -100,6 +98,11 @@ def test_the_kinds_asked_for_are_kept_an_old_list_price_is_no_listed_one_and_age
     assert nothing.chosen is None
 
 
+def exact_where_listed(candidate):
+    price = candidate.spec.offer.price
+    return priced(candidate.spec.name, price.usd_per_hour) if price.kind == LIST else candidate
+
+
 candidates = st.lists(
     st.builds(
         priced,
@@ -108,13 +111,7 @@ candidates = st.lists(
         kind=st.sampled_from((LIST, OBSERVED, ESTIMATED)),
         high=st.floats(1, 5),
         low=st.floats(0.2, 1),
-    ).map(
-        lambda candidate: (
-            candidate
-            if candidate.spec.offer.price.kind != LIST
-            else priced(candidate.spec.name, candidate.spec.offer.price.usd_per_hour)
-        )
-    ),
+    ).map(exact_where_listed),
     min_size=1,
     max_size=6,
 )

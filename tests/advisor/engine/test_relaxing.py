@@ -1,5 +1,6 @@
 """Where nothing answers: the least single change that makes something answer, by brute force."""
 
+from functools import reduce
 from itertools import combinations
 
 import pytest
@@ -136,12 +137,10 @@ def test_each_change_is_enough_and_the_least_that_is(request):
     if answer.chosen is not None:
         assert ways == ()
         return
-    assert [place_of(way, answer) for way in ways] == sorted(place_of(way, answer) for way in ways)
+    places = [place_of(way, answer) for way in ways]
+    assert places == sorted(places)
     for way in ways:
-        changed = request
-        for change in way.changes:
-            changed = typed(changed, change)
-        assert ask(changed).chosen == way.gives
+        assert ask(reduce(typed, way.changes, request)).chosen == way.gives
         if len(way.changes) == 1:
             less = nearer(request, way.changes[0])
             assert less is None or ask(less).chosen is None
@@ -159,37 +158,25 @@ def test_what_is_not_named_would_not_be_enough(request):
     named = {way.changes[0].constraint for way in ways if most == 1}
     if asks_for_gpu(request):  # what is given up of the GPU then is which one, not that there is one
         request = replace(request, accelerated_only=True)
-    constraints = [
-        constraint for constraint in task(MODEL).constraints(request) if constraint.name != "market"
-    ]
+    constraints = [each for each in task(MODEL).constraints(request) if each.name != "market"]
     for constraint in constraints:
         if constraint.name not in named:
             assert ask(constraint.loosened(request)).chosen is None, constraint.name
-    if most > 2:
-        for first, second in combinations(
-            [constraint for constraint in constraints if constraint.limiting], 2
-        ):
-            assert ask(second.loosened(first.loosened(request))).chosen is None
+    limiting = [constraint for constraint in constraints if constraint.limiting]
+    for first, second in combinations(limiting, 2) if most > 2 else ():
+        assert ask(second.loosened(first.loosened(request))).chosen is None
 
 
 @pytest.mark.slow
 def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_together():
     """The cheapest run within the price needs an order of 216 MiB/s, between the steps of the search."""
-    request = question(
-        target_throughput=1500.0,
-        max_usd_per_hour=0.8,
-        samples=10_000_000,
-        max_hours=5.0,
-        max_run_usd=0.3,
-        compute_capability=Range(8.0),
-    )
+    limits = {"max_usd_per_hour": 0.8, "max_hours": 5.0, "max_run_usd": 0.3}
+    limits |= {"target_throughput": 1500.0, "compute_capability": Range(8.0)}
+    request = question(samples=10_000_000, **limits)
     ways = relaxed(request)
     assert {change.constraint for change in ways[0].changes} == {"max_usd_per_hour", "max_run_usd"}
     for way in ways:
-        changed = request
-        for change in way.changes:
-            changed = typed(changed, change)
-        assert ask(changed).chosen == way.gives
+        assert ask(reduce(typed, way.changes, request)).chosen == way.gives
 
 
 @pytest.mark.parametrize("limits", [{"max_run_usd": 1.5}, {"max_run_usd": 1.5, "max_hours": 0.2}])
@@ -228,12 +215,8 @@ def test_a_named_gpu_is_joined_by_the_cheapest_and_accelerators_without_memory_a
 
 TRAINING = {"task": Task.TRAINING, "dataset": SMALL, "epochs": 10}
 SOON = TRAINING | {"max_hours": 0.001}
-OPTIONS = {
-    "target_throughput": "--target-throughput to ",
-    "max_latency_ms": "--max-latency-ms to ",
-    "max_hours": "--max-hours to ",
-    "max_run_usd": "--max-cost to ",
-}
+OPTIONS = {name: f"--{name.replace('_', '-')} to " for name in ("target_throughput", *LIMITED[1:3])}
+OPTIONS["max_run_usd"] = "--max-cost to "
 
 
 @pytest.mark.parametrize(

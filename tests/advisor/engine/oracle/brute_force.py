@@ -2,7 +2,7 @@
 
 import math
 import random
-from functools import cached_property
+from functools import cached_property, partial
 
 from advisor.catalog import resources_of
 
@@ -69,16 +69,9 @@ class BruteForce:
     def _points_below(self, cloud, name, most_usd):
         for region, usd in self.places(cloud, name).items():
             if usd < most_usd:
+                thinned = partial(self._thinned, most_usd=most_usd - usd)
                 instance = instance_of(self.world, cloud, name)
-                yield from points_of(
-                    self.world,
-                    self.request,
-                    self.model,
-                    instance,
-                    region,
-                    usd,
-                    lambda disks, usd=usd: self._thinned(disks, most_usd - usd),
-                )
+                yield from points_of(self.world, self.request, self.model, instance, region, usd, thinned)
 
     def _thinned(self, disks, most_usd):
         """Those below a price; of too many the cheapest and fastest of each type, and some more."""
@@ -103,11 +96,9 @@ def is_true(truth, cloud, name, reason):
 
 
 def _no_price(truth, cloud, name):
-    region = truth.request.region
-    offered = offered_in(truth.world, cloud, name)
-    return not prices_of(truth.world, truth.request, cloud, name) and (
-        region in offered if region else bool(offered)
-    )
+    region, offered = truth.request.region, offered_in(truth.world, cloud, name)
+    priced = prices_of(truth.world, truth.request, cloud, name)
+    return not priced and (region in offered if region else bool(offered))
 
 
 def _facts_missing(truth, cloud, name):
@@ -131,31 +122,21 @@ def _quota(truth, cloud, name):
     return instance.vcpus > left_of_quota(truth.request, instance)
 
 
-def _gpu_memory(truth, cloud, name):
-    world, request = truth.world, truth.request
-    instance = instance_of(world, cloud, name)
-    return not any(
-        fits_gpu(world, request, truth.model, instance, w)
-        for w in workloads(world, request, truth.model, instance)
-    )
+def _fitting(truth, cloud, name):
+    """Workloads that the memory of the GPU holds."""
+    of = truth.world, truth.request, truth.model, instance_of(truth.world, cloud, name)
+    return [workload for workload in workloads(*of) if fits_gpu(*of, workload)]
 
 
 def _memory(truth, cloud, name):
-    world, request, model = truth.world, truth.request, truth.model
-    instance = instance_of(world, cloud, name)
-    fitting = [
-        w for w in workloads(world, request, model, instance) if fits_gpu(world, request, model, instance, w)
+    request, model = truth.request, truth.model
+    instance = instance_of(truth.world, cloud, name)
+    has = [
+        resources_of(truth.world.catalog, instance, disk, request.max_gpus)
+        for disk in _disks(truth, cloud, name)
     ]
-    disks = _disks(truth, cloud, name)
-    return bool(fitting and disks) and not any(
-        fits_ram(model, resources_of(world.catalog, instance, disk, request.max_gpus), w)
-        for w in fitting
-        for disk in disks
-    )
-
-
-def _no_disk(truth, cloud, name):
-    return not _disks(truth, cloud, name)
+    fitting = _fitting(truth, cloud, name)
+    return bool(fitting and has) and not any(fits_ram(model, each, w) for w in fitting for each in has)
 
 
 def _disks(truth, cloud, name):
@@ -177,7 +158,7 @@ _TRUTHS = {
     "unsupported": _unsupported,
     "not_offered": _not_offered,
     "quota": _quota,
-    "gpu_memory": _gpu_memory,
+    "gpu_memory": lambda *of: not _fitting(*of),
     "memory": _memory,
-    "no_disk": _no_disk,
+    "no_disk": lambda *of: not _disks(*of),
 }

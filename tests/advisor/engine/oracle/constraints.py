@@ -8,6 +8,7 @@ of those that meet all before it."""
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -28,7 +29,6 @@ def rarely(share, change):
 
 
 def where(goes, change):
-    """The change of those requests that the limit goes with."""
     return lambda random, request, world: change(random, request, world) if goes(request) else {}
 
 
@@ -61,23 +61,14 @@ def no_more(field, start):
 # Quota of on-demand instances (commitments count there) and of spot ones, by the first letters of a
 # family: docs.aws.amazon.com, "Amazon EC2 instance type quotas".
 QUOTAS = {
-    "g": ("L-DB2E81BA", "L-3819A6DF"),
+    "g gr vt": ("L-DB2E81BA", "L-3819A6DF"),
     "p": ("L-417A185B", "L-7212CCBC"),
-    "standard": ("L-1216C47A", "L-34B43A08"),
+    "a c d h i im is m r t z": ("L-1216C47A", "L-34B43A08"),
     "x": ("L-7295265B", "L-E3A00192"),
     "inf": ("L-1945791B", "L-B5D1601B"),
     "trn": ("L-2C3B7624", "L-5480EFD2"),
 }
-_KINDS = {
-    "g": "g",
-    "gr": "g",
-    "vt": "g",
-    "p": "p",
-    "x": "x",
-    "inf": "inf",
-    "trn": "trn",
-    **dict.fromkeys(("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"), "standard"),
-}
+_CODES = {letters: codes for families, codes in QUOTAS.items() for letters in families.split()}
 
 
 def quota_of(instance, market):
@@ -86,11 +77,9 @@ def quota_of(instance, market):
         return None
     letters, digits = re.match(r"([a-z]+)(\d*)", instance.name).groups()
     spot = market is Market.SPOT
-    if letters not in _KINDS:
+    if letters not in _CODES or (spot and letters == "p" and int(digits) >= 5):  # quotas of their own
         return None
-    if spot and letters == "p" and int(digits) >= 5:  # quotas of their own
-        return None
-    return QUOTAS[_KINDS[letters]][spot]
+    return _CODES[letters][spot]
 
 
 def left_of_quota(request, instance):
@@ -108,9 +97,9 @@ def less_quota(random, request, world):
 
 def _quotas(random, request, world):
     spot = request.market is Market.SPOT
-    kinds = random.sample(["g", "g", "p", "standard", "x"], random.randint(1, 3))
+    families = random.sample(["g", "g", "p", "m", "x"], random.randint(1, 3))
     sizes = (0, 4, 8, 16, 40, 96, 200, 500)
-    return {"vcpu_quota": tuple({QUOTAS[kind][spot]: random.choice(sizes) for kind in kinds}.items())}
+    return {"vcpu_quota": tuple({_CODES[each][spot]: random.choice(sizes) for each in families}.items())}
 
 
 def a_range(share, field, low, high):
@@ -145,16 +134,9 @@ def _rounded(value, least=0.0, most=math.inf):
 
 NVIDIA = ("T4", "A10G", "A100", "V100")
 DISKS = {
-    "aws": (
-        "gp3",
-        "gp3:300GiB",
-        "gp3:400GiB:9000iops:400MiB/s",
-        "gp2:1000GiB",
-        "io2:200GiB:20000iops",
-        "st1:2000GiB",
-        "instance_store",
-    ),
-    "gcp": ("pd-ssd", "pd-balanced:500GiB", "pd-standard:4000GiB", "gp3"),
+    "aws": "gp3 gp3:300GiB gp3:400GiB:9000iops:400MiB/s gp2:1000GiB io2:200GiB:20000iops st1:2000GiB "
+    "instance_store",
+    "gcp": "pd-ssd pd-balanced:500GiB pd-standard:4000GiB gp3",
 }
 
 
@@ -198,14 +180,12 @@ def _one_disk(random, request, world):
     if request.disk is not None or request.disk_types:
         return None
     known = DISKS.get(request.cloud, DISKS["aws"])
-    return {"disk": _disk(random.choice(known), request.dataset)}
+    return {"disk": _disk(random.choice(known.split()), request.dataset)}
 
 
 def _fewer_disk_types(random, request, world):
-    if request.disk is not None:
-        return None
     known = request.disk_types or world.disk_types(request.cloud)
-    if not known:
+    if request.disk is not None or not known:
         return None
     return {"disk_types": tuple(random.sample(known, random.randint(1, len(known))))}
 
@@ -262,17 +242,14 @@ def _soon_read(request, point):
     )
 
 
-def _is_inference(request):
-    return request.task is Task.INFERENCE
+def goes_with(test, *of):
+    """A limit of those questions that it goes with."""
+    return [where(test, change) for change in of]
 
 
-def _may_be_shared(request):
-    return request.task is not Task.TRAINING
-
-
-def _has_a_run(request):
-    return request.run_samples
-
+of_inference = partial(goes_with, lambda request: request.task is Task.INFERENCE)
+of_what_is_shared = partial(goes_with, lambda request: request.task is not Task.TRAINING)
+of_runs = partial(goes_with, lambda request: request.run_samples)
 
 LIMITS = (
     Limit("cloud", tighten=_one_cloud),
@@ -297,16 +274,12 @@ LIMITS = (
         lambda random, request, world: {"accelerated_only": True},
     ),
     Limit("GPUs of an instance", one_of(0.15, "max_gpus", (1, 2, 3, 4)), no_more("max_gpus", 8)),
-    Limit(
-        "instances",
-        where(_may_be_shared, one_of(0.4, "max_count", (2, 3, 4, 7))),
-        where(_may_be_shared, no_more("max_count", 1)),
-    ),
+    Limit("instances", *of_what_is_shared(one_of(0.4, "max_count", (2, 3, 4, 7)), no_more("max_count", 1))),
     Limit(
         "quota",
         rarely(0.15, _quotas),
         less_quota,
-        lambda request, point: point.vcpus <= left_of_quota(request, point.instance),
+        lambda request, point: point.count * point.instance.vcpus <= left_of_quota(request, point.instance),
     ),
     Limit("batch", rarely(0.3, lambda random, *_: {"batch_size": random.randint(1, 400)}), _one_batch),
     Limit("disk", rarely(0.12, _one_disk), _one_disk),
@@ -322,8 +295,9 @@ LIMITS = (
     ),
     Limit(
         "latency",
-        where(_is_inference, sometimes(0.2, "max_latency_ms", 20, 5000)),
-        where(_is_inference, times("max_latency_ms", 0.3, 1, start=1000.0)),
+        *of_inference(
+            sometimes(0.2, "max_latency_ms", 20, 5000), times("max_latency_ms", 0.3, 1, start=1000.0)
+        ),
         _up_to("p99_ms", "max_latency_ms", "p99_median_ms"),
         "latency",
     ),
@@ -337,15 +311,13 @@ LIMITS = (
     Limit("first epoch", met=_soon_read, reason="slow_first_epoch"),
     Limit(
         "hours",
-        where(_has_a_run, sometimes(0.2, "max_hours", 1, 3000)),
-        where(_has_a_run, times("max_hours", 0.2, 1, start=300.0)),
+        *of_runs(sometimes(0.2, "max_hours", 1, 3000), times("max_hours", 0.2, 1, start=300.0)),
         _up_to("sure_hours", "max_hours", "hours"),
         "too_long",
     ),
     Limit(
         "cost of the run",
-        where(_has_a_run, sometimes(0.2, "max_run_usd", 3, 5000)),
-        where(_has_a_run, times("max_run_usd", 0.2, 1, start=500.0)),
+        *of_runs(sometimes(0.2, "max_run_usd", 3, 5000), times("max_run_usd", 0.2, 1, start=500.0)),
         lambda request, point: (
             request.max_run_usd is None
             or point.deciding(request, "sure_hours", "hours") * point.usd <= request.max_run_usd

@@ -1,6 +1,7 @@
 """All specs at all batches, each with what a request may limit. Nothing of `advisor.engine`."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -17,25 +18,23 @@ LOCAL = "instance_store"
 
 def every_disk(world, instance, region, request):
     """Disks that may be bought with an instance for a request; none where none can be had."""
-    if not _has_disks(world, instance.cloud):
+    if instance.cloud not in world.catalog.disk_clouds:
         return ()
     dataset_gib = request.dataset.total_mib / 1024
     key = (instance.cloud, instance.name, region, dataset_gib, str(request.disk or ""))
     kept = world.disks
     if key not in kept:
-        kept[key] = tuple(_sorted(_sold_disks(world, instance, region, request.disk, dataset_gib)))
+        sold = _sold_disks(world, instance, region, request.disk, dataset_gib)
+        kept[key] = tuple(sorted(sold, key=lambda disk: disk.usd_per_hour))
     return tuple(d for d in kept[key] if d.rate.type in (request.disk_types or (d.rate.type,)))
 
 
 def _sold_disks(world, instance, region, choice, dataset_gib):
     sold = world.catalog.disks_of(instance.cloud)
     for kind, size, iops, rate in _orders(sold, instance, choice, dataset_gib * HEADROOM, world.phase):
-        try:
-            yield sold.attach(
-                instance, DiskChoice(type=kind, size_gib=size, iops=iops, mib_per_second=rate), region
-            )
-        except AdvisorError:
-            continue  # not sold so, not there, or not at a known price
+        with suppress(AdvisorError):  # not sold so, not there, or not at a known price
+            order = DiskChoice(type=kind, size_gib=size, iops=iops, mib_per_second=rate)
+            yield sold.attach(instance, order, region)
 
 
 def _orders(sold, instance, choice, needed, phase):
@@ -80,14 +79,6 @@ def _grid(low, high, step, phase, unit=1):
     yield high
 
 
-def _sorted(disks):
-    return sorted(disks, key=lambda disk: disk.usd_per_hour)
-
-
-def _has_disks(world, cloud):
-    return cloud in world.catalog.disk_clouds
-
-
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 P99_OVER_P50 = 1.35  # docs/internals/model.md
 
@@ -117,10 +108,6 @@ class Point:
     @property
     def median(self):
         return self.count * self.prediction.median
-
-    @property
-    def vcpus(self):
-        return self.count * self.instance.vcpus
 
     def deciding(self, request, surely, at_the_median):
         """What a limit is held against: a bound, or the median where a miss counts by its cost."""

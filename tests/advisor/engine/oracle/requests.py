@@ -69,28 +69,14 @@ def real_questions(draw, world, networks):
 def _few_gpus(random):
     cloud, region = random.choice([("aws", "us-east-1"), ("aws", "us-east-1"), ("gcp", None)])
     gpus = (random.choice(("T4", "L4") if cloud == "gcp" else ("T4", "L4", "A10G", "V100")),)
-    return {
-        "cloud": cloud,
-        "region": region,
-        "gpus": gpus,
-        "min_gpu_memory_mib": None,
-        "max_gpu_memory_mib": None,
-        "compute_capability": ANY,
-        "disk_types": (),
-        "disk": None,
-    }
+    free = dict.fromkeys(("min_gpu_memory_mib", "max_gpu_memory_mib", "disk"))
+    free |= {"compute_capability": ANY, "disk_types": ()}
+    return {"cloud": cloud, "region": region, "gpus": gpus, **free}
 
 
 def _few_cpus(random):
     """CPUs of one size, and what GPUs there are of it."""
     vcpus, gib = random.choice([(4, 8), (8, 16), (16, 64), (48, 96), (64, 256)])
-    return {
-        **_few_gpus(random),
-        "cloud": "aws",
-        "region": "us-east-1",
-        "gpus": (),
-        "vcpus": Range(vcpus, vcpus),
-        "memory_mib": Range(1024 * gib, 1024 * gib),
-        "precision": Precision.FP32,
-        "accelerated_only": False,
-    }
+    host = {"vcpus": Range(vcpus, vcpus), "memory_mib": Range(1024 * gib, 1024 * gib)}
+    usual = {"cloud": "aws", "region": "us-east-1", "precision": Precision.FP32}
+    return {**_few_gpus(random), **usual, **host, "gpus": (), "accelerated_only": False}

@@ -57,14 +57,10 @@ class Physical:
         return self._served(deployments, traffic, b, ttft, tpot)
 
     def under_load(
-        self,
-        deployments: Sequence[Deployment],
-        traffic: Traffic,
-        requests_per_second: Floats,
-        confidence: float,
+        self, deployments: Sequence[Deployment], traffic: Traffic, arriving: Floats, confidence: float
     ) -> ServingRates:
         """As many in flight as arrive while one is served, found by repetition."""
-        rate = np.asarray(requests_per_second, dtype=float)
+        rate = np.asarray(arriving, dtype=float)
         b = np.ones(len(rate))
         for _ in range(60):
             step, prompt = self._parts(deployments, traffic, b)
@@ -97,13 +93,9 @@ def _facts(deployment: Deployment) -> tuple[float, float, float, float, float]:
     split = deployment.tensor_parallel
     weights = weight_gib_per_gpu(deployment.model, deployment.precision, split) * 2**30
     link = {"none": 0.0, "nvlink": 1e-5, "pcie": 1e-4}[deployment.link] * deployment.model.layers
-    return (
-        weights,
-        kv_bytes_per_token(deployment.model, deployment.kv_precision, split),
-        0.7e9 * deployment.gpu.bandwidth_gb_s,
-        0.4e12 * deployment.gpu.tflops * split,
-        link,
-    )
+    kv = kv_bytes_per_token(deployment.model, deployment.kv_precision, split)
+    gpu = deployment.gpu
+    return weights, kv, 0.7e9 * gpu.bandwidth_gb_s, 0.4e12 * gpu.tflops * split, link
 
 
 @cache

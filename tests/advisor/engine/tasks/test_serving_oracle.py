@@ -97,12 +97,9 @@ def served(request: ServingQuestion, predicted: Any, option: ServingOption, load
     """The bounds of a replica with so many requests in flight, or at which so many arrive a second."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
     prediction = predicted([option.deployment], traffic, np.array([load]), 0.9)
-    return Served(
-        float(prediction.output_tokens_per_second.lower[0]),
-        float(prediction.output_tokens_per_second.median[0]),
-        float(prediction.ttft_seconds.upper[0]),
-        float(prediction.tpot_seconds.upper[0]),
-    )
+    output, times = prediction.output_tokens_per_second, (prediction.ttft_seconds, prediction.tpot_seconds)
+    bounds = output.lower, output.median, *(time.upper for time in times)
+    return Served(*(float(bound[0]) for bound in bounds))
 
 
 @st.composite
@@ -115,9 +112,8 @@ def requests(draw: st.DrawFn) -> ServingQuestion:
         "users": {"users": draw(st.integers(1, 600))},
         "none": {},
     }[target]
-    cloud, region = draw(
-        st.sampled_from((("aws", "us-east-1"), ("gcp", "us-central1"), ("aws", "eu-west-1")))
-    )
+    places = (("aws", "us-east-1"), ("gcp", "us-central1"), ("aws", "eu-west-1"))
+    cloud, region = draw(st.sampled_from(places))
     maybe = lambda low, high: st.none() | st.floats(low, high)  # noqa: E731
     return serving_question(
         model=draw(st.sampled_from(MODELS)),
@@ -149,13 +145,10 @@ def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, requ
     if not request.targets:
         costs = [each.usd_per_million_output_tokens for each in answer.ranked]
         cheapest = min(costs, key=lambda cost: cost.median)
-        pairs = [
-            (each.spec.total_usd_per_hour, cost) for each, cost in zip(answer.ranked, costs, strict=True)
-        ]
         quartile = cheapest.median * (cheapest.upper / cheapest.median) ** (0.674 / 1.2816)
-        level = [(usd * cost.median, usd) for usd, cost in pairs if cost.median <= quartile]
-        equal = [row for row in level if row[0] / row[1] <= EQUAL * cheapest.median]
-        assert price == pytest.approx(min(equal)[1])
+        most = min(quartile, EQUAL * cheapest.median)
+        pairs = zip((each.spec.total_usd_per_hour for each in answer.ranked), costs, strict=True)
+        assert price == pytest.approx(min((usd * c.median, usd) for usd, c in pairs if c.median <= most)[1])
         price = cheapest.median
     assert price == pytest.approx(expected, rel=1e-9)
 
@@ -166,11 +159,14 @@ def test_every_type_is_ranked_and_keeps_the_limits_or_has_a_reason(request: Serv
     answer = recommend(task, replace(request, max_results=1000), today=TODAY)
     for candidate in answer.ranked:
         rates = candidate.rates
-        assert 1000 * rates.ttft_seconds.upper <= (request.max_ttft_ms or math.inf)
-        assert 1000 * rates.tpot_seconds.upper <= (request.max_tpot_ms or math.inf)
-        assert rates.e2e_seconds.upper <= (request.max_e2e_seconds or math.inf)
-        assert candidate.spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
-        assert candidate.spec.count <= request.max_count
+        for amount, most in (
+            (1000 * rates.ttft_seconds.upper, request.max_ttft_ms),
+            (1000 * rates.tpot_seconds.upper, request.max_tpot_ms),
+            (rates.e2e_seconds.upper, request.max_e2e_seconds),
+            (candidate.spec.total_usd_per_hour, request.max_usd_per_hour),
+            (candidate.spec.count, request.max_count),
+        ):
+            assert amount <= (most or math.inf)
         replicas = candidate.spec.count * candidate.placement.replicas
         assert rates.concurrency <= replicas * candidate.memory.largest_concurrency * (1 + 1e-9) or (
             request.target_requests_per_second is not None
