@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -138,55 +139,45 @@ def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progr
         import uvloop
 
         factory = uvloop.new_event_loop
-    with ExitStack() as files:
-        try:
-            with asyncio.Runner(loop_factory=factory) as runner:
-                runner.run(_drive_all(address, key, wanted, report, session, files))
-        except MeasuringError as error:
-            session.ended = error
-        except KeyboardInterrupt as error:
-            code = 143 if isinstance(error, Terminated) else 130
-            session.ended = Stopped("interrupted: what was measured is kept", exit_code=code)
+    try:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(_drive_all(address, key, wanted, report, session))
+    except MeasuringError as error:
+        session.ended = error
+    except KeyboardInterrupt as error:
+        code = 143 if isinstance(error, Terminated) else 130
+        session.ended = Stopped("interrupted: what was measured is kept", exit_code=code)
     session.seconds = time.monotonic() - begun
     return session
 
 
 async def _drive_all(
-    address: Address,
-    key: ApiKey | None,
-    wanted: Wanted,
-    report: Progress,
-    session: EndpointSession,
-    files: ExitStack,
+    address: Address, key: ApiKey | None, wanted: Wanted, report: Progress, session: EndpointSession
 ) -> None:
-    prompts, lines = Prompts(wanted.seed), list[IO[str]]()
-
-    def keep(record: records.RequestRecord) -> None:
-        """Append a request as a line of JSON; the first one creates the file."""
-        if wanted.requests_file:
-            if not lines:
-                lines.append(files.enter_context(wanted.requests_file.open("w", encoding="utf-8")))
-            lines[0].write(json.dumps(record.row()) + "\n")
-            lines[0].flush()
-
+    prompts = Prompts(wanted.seed)
     async with opened(address, key, wanted.patience_seconds, wanted.replicas) as client:
-        session.opening = await opening_of(client, wanted.model, wanted.served_model, prompts)
-        opening = session.opening
+        opening = session.opening = await opening_of(client, wanted.model, wanted.served_model, prompts)
         route = "chat completions" if opening.dialect.is_chat else "completions"
         engine = " ".join(filter(None, (opening.engine, opening.engine_version))) or "unknown engine"
         report(f"{address.base}: {opening.served_model} by {engine}, {route}")
-        driver = Driver(client, opening, prompts, wanted.lengths, keep)
-        ends_at = client.now_seconds + wanted.seconds
-        for number, load in enumerate(wanted.loads):
-            left = (ends_at - client.now_seconds) / (len(wanted.loads) - number)
-            driven = records.DrivenLoad(load, number, client.now_seconds)
-            session.loads.append(driven)
-            await driver.drive(driven, max(_LEAST_SECONDS, left))
-            figures = records.load_figures(driven)
-            report(f"{load}: {figures['requests']['completed']} answers, {figures['status']}")
-            if driven.failed is not None:
-                session.ended = driven.failed.at(address.base)
-                return
+        with (wanted.requests_file or Path(os.devnull)).open("w", encoding="utf-8", buffering=1) as lines:
+
+            def keep(record: records.RequestRecord) -> None:
+                if wanted.requests_file:
+                    lines.write(json.dumps(record.row()) + "\n")
+
+            driver = Driver(client, opening, prompts, wanted.lengths, keep)
+            ends_at = client.now_seconds + wanted.seconds
+            for number, load in enumerate(wanted.loads):
+                left = (ends_at - client.now_seconds) / (len(wanted.loads) - number)
+                driven = records.DrivenLoad(load, number, client.now_seconds)
+                session.loads.append(driven)
+                await driver.drive(driven, max(_LEAST_SECONDS, left))
+                figures = records.load_figures(driven)
+                report(f"{load}: {figures['requests']['completed']} answers, {figures['status']}")
+                if driven.failed is not None:
+                    session.ended = driven.failed.at(address.base)
+                    return
 
 
 def warnings_of(session: EndpointSession) -> list[str]:
