@@ -135,11 +135,8 @@ def show(path: str, output: str) -> None:
     _answer(output, "advisor.dataset/1", folder, profile, **facts)
     if output == "table":
         if cached is not None:
-            mib, took = cached.fetched_bytes / 2**20, f"in {cached.fill_seconds:.1f} s"
-            if mib:
-                click.echo(f"fetched {format_mib(mib)} {took}: {mib / cached.fill_seconds:,.0f} MiB/s")
-            else:
-                click.echo(f"fetched {cached.filled_at}, {took}")
+            mib = format_mib(cached.bytes / 2**20)
+            click.echo(f"fetched {cached.filled_at}: {mib} in {cached.fill_seconds:.1f} s")
         for decoder, seconds in costs.items():
             rate = format_rate(1 / seconds)
             click.echo(f"decoding ({decoder}): {seconds * 1e3:.3g} ms, {rate} samples/s a thread")
