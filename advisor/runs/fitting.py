@@ -78,7 +78,7 @@ def fit_user_model(
             shipped_rows=shipped_rows(),
         )
     except DataError as too_few:
-        if gpu.observations.is_empty:
+        if not any(gpu.observations):
             raise
         result = kept_pipeline(shipped, sound, too_few)
     refused = Counter(reason for row in rows if (reason := refusal(row)))

@@ -30,11 +30,6 @@ class GpuObservations(NamedTuple):
     steps: tuple[Observation, ...] = ()
     layers: tuple[ProbedLayer, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was measured."""
-        return not (self.steps or self.layers)
-
 
 def observations_document(observations: GpuObservations) -> dict[str, Any]:
     """The observations as JSON-ready values; `observations_from` reads them back."""

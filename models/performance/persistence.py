@@ -88,17 +88,10 @@ def _read(path: Path) -> PerformanceModel:
     way_out = "fit it again with `advisor fit`, or delete it to use the one that ships"
     try:
         document = json.loads(path.read_text(), parse_constant=_refuse)
-        schema = document["schema"]
-        if schema != SCHEMA:
-            raise DataError(
-                "{path} has the format {schema}, not {expected}",
-                hint=way_out,
-                path=path,
-                schema=schema,
-                expected=SCHEMA,
-            )
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"its format is {document['schema']}, not {SCHEMA}")
         if content_id(document) != document["id"]:
-            raise DataError("{path} is damaged: its content does not match its id", hint=way_out, path=path)
+            raise ValueError("it is damaged: its content does not match its id")
         return from_document(document, bundled_networks())
     except OSError as error:
         raise DataError(
