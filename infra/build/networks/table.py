@@ -259,8 +259,8 @@ def _numbered(number: int) -> tuple[str, str]:
 def _captured(variant: Variant, folder: Path, seconds: float) -> tuple[str, str]:
     import torch
 
+    from advisor.infra.build.networks.live import facts_with_memory
     from advisor.models.zoo.building import quiet
-    from advisor.models.zoo.step_facts import network_facts
 
     if is_captured(result_path(folder, variant.key)):
         return variant.key, ""
@@ -269,8 +269,8 @@ def _captured(variant: Variant, folder: Path, seconds: float) -> tuple[str, str]
     document: dict[str, Any]
     try:
         with quiet(), within(seconds):
-            facts = network_facts(variant.subject(), training=variant.training)
-        document, why = {"key": variant.key, **asdict(facts)}, ""
+            facts, memory = facts_with_memory(variant.subject(), training=variant.training)
+        document, why = {"key": variant.key, **asdict(facts), "memory": asdict(memory)}, ""
     except (Exception, TooLongError) as error:
         why = failure(error)
         document = {"key": variant.key, "failed": why}

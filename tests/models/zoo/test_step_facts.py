@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from advisor.domain import MIB  # noqa: E402
+from advisor.infra.build.networks.live import facts_with_memory  # noqa: E402
 from advisor.models.network_columns import KINDS, WIDTH_STEPS  # noqa: E402
 from advisor.models.zoo.step_facts import network_facts  # noqa: E402
 
@@ -41,7 +42,8 @@ def elements(rows, *, casts):
 
 def test_one_record_tells_both_precisions_and_the_memory_that_autograd_saves():
     """Convolutions read and write 16 bits in mixed precision; without casts it is fp32's step."""
-    facts = network_facts(Subject(convolutions))
+    facts, memory = facts_with_memory(Subject(convolutions))
+    assert facts == network_facts(Subject(convolutions))
     products = [row for row in facts.inference if row.flops]
     assert {row.amp_sample_width for row in products} == {2 * WIDTH_STEPS}
     assert sum(row.kernels * row.flops for row in products) == pytest.approx(
@@ -49,7 +51,6 @@ def test_one_record_tells_both_precisions_and_the_memory_that_autograd_saves():
     )
     assert elements(facts.inference, casts=False) == pytest.approx(256 * (3 + 8 + 8 + 8 + 8 + 8), rel=1e-3)
     assert elements(facts.inference, casts=True) > elements(facts.inference, casts=False)
-    memory = facts.memory
     values = 256 * (3 + 8)
     assert memory.saved_fp32 * MIB == 4 * values
     assert memory.saved_amp * MIB == 2 * values
@@ -61,9 +62,9 @@ def test_one_record_tells_both_precisions_and_the_memory_that_autograd_saves():
 
 
 def test_networks_that_cannot_train_or_look_at_their_weights_are_captured():
-    facts = network_facts(Subject(convolutions), training=False)
+    facts, memory = facts_with_memory(Subject(convolutions), training=False)
     assert facts.training == []
-    assert facts.memory.saved_fp32 == 0
+    assert memory.saved_fp32 == 0
     assert facts.inference
 
     def make():
