@@ -39,12 +39,11 @@ def computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A spec with the batch size that suits it and its predicted throughput.
-
-    `prediction` and `run` are for all its instances together, `latency` is for one batch on one GPU. The
-    batch size is per GPU. `first_epoch` is the hours of the first epoch of a training, which reads the disk
-    since RAM caches nothing yet. `probability` is the chance that it reaches the target and keeps every limit
-    on its rate, in an answer also those on its price; None without any."""
+    """A spec with the batch size that suits it and its predicted throughput. `prediction` and `run` are for
+    all its instances together, `latency` is for one batch on one GPU. The batch size is per GPU.
+    `first_epoch` is the hours of the first epoch of a training, which reads the disk since RAM caches nothing
+    yet. `probability` is the chance that it reaches the target and keeps every limit on its rate, in an
+    answer also those on its price; None without any."""
 
     spec: Spec
     workload: Workload
@@ -79,13 +78,11 @@ AnyCandidate = Any
 
 
 class CloseCall(Struct, frozen=True, kw_only=True):
-    """A narrow decision that one trial of `candidate` would settle.
-
-    `probability` is the chance that the trial reaches the target. That would save `saves_usd_per_hour`
-    against `instead`: the chosen spec, or for a chosen one that may miss, the cheapest that is much safer.
-    Both are None where no other spec answers. The trial takes `trial_minutes` and costs `trial_usd`; its
-    expected saving over the horizon is `worth_usd`. For a run, `saves_usd_per_run` is set and decides, and
-    `worth_usd` is the run's."""
+    """A narrow decision that one trial of `candidate` would settle. `probability` is the chance that the
+    trial reaches the target. That would save `saves_usd_per_hour` against `instead`: the chosen spec, or for
+    a chosen one that may miss, the cheapest that is much safer. Both are None where no other spec answers.
+    The trial takes `trial_minutes` and costs `trial_usd`; its expected saving over the horizon is
+    `worth_usd`. For a run, `saves_usd_per_run` is set and decides, and `worth_usd` is the run's."""
 
     kind: CloseCallKind
     candidate: AnyCandidate
@@ -99,23 +96,21 @@ class CloseCall(Struct, frozen=True, kw_only=True):
 
 
 class PriceCall(Struct, frozen=True, kw_only=True):
-    """How an answer depends on a price that is not listed, or that is old.
-
-    `listed` is the cheapest spec at listed prices, None where no listed price answers. It is the chosen spec
-    where `cheaper`, which costs less at its median price, might cost more. `cheaper` None: the chosen spec is
-    cheaper even at the upper bound of its price."""
+    """How an answer depends on a price that is not listed, or that is old. `listed` is the cheapest spec at
+    listed prices, None where no listed price answers. It is the chosen spec where `cheaper`, which costs less
+    at its median price, might cost more. `cheaper` None: the chosen spec is cheaper even at the upper bound
+    of its price."""
 
     listed: AnyCandidate | None
     cheaper: AnyCandidate | None = None
 
 
 class OtherSetting(Struct, frozen=True, kw_only=True):
-    """The rate of the same spec under another stack, memory format or precision.
-
-    `option` asks for it, as does the `value` of a question's `field`. `gpu_gain` is the factor by which the
-    GPU alone is faster; `measured`: rows of this very network show it. `prediction` is for the whole spec,
-    and `gain` the factor of its median: 1 where another stage binds. `instead` is the spec that this setting
-    would make the choice, where it costs clearly less."""
+    """The rate of the same spec under another stack, memory format or precision. `option` asks for it, as
+    does the `value` of a question's `field`. `gpu_gain` is the factor by which the GPU alone is faster;
+    `measured`: rows of this very network show it. `prediction` is for the whole spec, and `gain` the factor
+    of its median: 1 where another stage binds. `instead` is the spec that this setting would make the choice,
+    where it costs clearly less."""
 
     name: str
     option: str
@@ -129,10 +124,7 @@ class OtherSetting(Struct, frozen=True, kw_only=True):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One constraint of a question, relaxed as little as needed.
-
-    `constraint` is its name in a question; `before` and `after` are values of `option`, None where it is left
-    out."""
+    """One constraint of a question, relaxed as little as needed: values of its `option`, None for none."""
 
     constraint: str
     option: str
@@ -169,14 +161,13 @@ def expected_cost(cost: N, chance: N) -> N:
 class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     """An answer with the types that it rejected. `ranked` is empty where no offer meets the target; `nearest`
     then comes closest within the price limit (`nearest_misses` says what it misses), and `beyond_price` would
-    answer without that limit.
-
-    `rejected_counts` has the number of types by reason; `offers_considered` counts the priced offers.
-    `close_calls` has the most valuable trial first, and the chosen spec if it may miss; `no_trial` says why
-    it has none. `relaxations` say what would make some spec answer where none does: one change each, cheapest
-    first, or two where one is not enough. `price_call` is None where listed prices alone decide. `safe` is
-    the cheapest spec that keeps target and limits at the confidence of its bounds, where the chosen one does
-    not. `level` counts the specs whose costs cannot be distinguished from the lowest."""
+    answer without that limit. `rejected_counts` has the number of types by reason; `offers_considered` counts
+    the priced offers. `close_calls` has the most valuable trial first, and the chosen spec if it may miss;
+    `no_trial` says why it has none. `relaxations` say what would make some spec answer where none does: one
+    change each, cheapest first, or two where one is not enough. `price_call` is None where listed prices
+    alone decide. `safe` is the cheapest spec that keeps target and limits at the confidence of its bounds,
+    where the chosen one does not. `level` counts the specs whose costs cannot be distinguished from the
+    lowest."""
 
     request: R
     ranked: tuple[C, ...]
@@ -224,11 +215,9 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
 
 
 class Recommendation(Judged[AnyQuestion, Candidate], frozen=True, kw_only=True):
-    """The answer about a network.
-
-    `live` is what clouds said about today's prices; None where nothing was asked. `pareto` has the specs that
-    no other beats in both price and rate, without a target or on request. `other_settings` are for the chosen
-    spec."""
+    """The answer about a network. `live` is what clouds said about today's prices; None where nothing was
+    asked. `pareto` has the specs that no other beats in both price and rate, without a target or on request.
+    `other_settings` are for the chosen spec."""
 
     live: LiveCheck | None = None
     pareto: tuple[Candidate, ...] = ()
@@ -244,11 +233,10 @@ class BatchPoint(Struct, frozen=True, kw_only=True):
 
 
 class InstancePrediction(Struct, frozen=True, kw_only=True):
-    """One named instance with a disk, its predicted rate, and its price where that is known.
-
-    `by_batch` holds every batch size that fits, rising; `good_batch_size` is the smallest of them within 5 %
-    of the best lower bound: beyond it the throughput is saturated. `assumptions` are what the prediction
-    takes for granted, `warnings` what weakens it."""
+    """One named instance with a disk, its predicted rate, and its price where that is known. `by_batch` holds
+    every batch size that fits, rising; `good_batch_size` is the smallest of them within 5 % of the best lower
+    bound: beyond it the throughput is saturated. `assumptions` are what the prediction takes for granted,
+    `warnings` what weakens it."""
 
     instance: InstanceType
     disk: Disk
@@ -285,9 +273,8 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
 
 
 class OnGpu(Struct, frozen=True, kw_only=True):
-    """A network on a GPU, with its samples on the device; `workload` None: no batch size surely fits.
-
-    The batch size is the smallest within 5 % of the best one that surely fits."""
+    """A network on a GPU, with its samples on the device; `workload` None: no batch size surely fits. The
+    batch size is the smallest within 5 % of the best one that surely fits."""
 
     gpu: Gpu
     network: str
@@ -312,10 +299,9 @@ def geometric_mean(ratios: Sequence[float | None]) -> float | None:
 
 
 class Distance(Struct, frozen=True, kw_only=True):
-    """The distance of one fact of a prediction from the measured rows.
-
-    `times` is the fact over the nearest measured value, 1 inside the measured range; None where no number
-    expresses it. `matters` is False where the rate hardly depends on the `stage`."""
+    """The distance of one fact of a prediction from the measured rows. `times` is the fact over the nearest
+    measured value, 1 inside the measured range; None where no number expresses it. `matters` is False where
+    the rate hardly depends on the `stage`."""
 
     subject: str
     stage: Stage
@@ -326,9 +312,8 @@ class Distance(Struct, frozen=True, kw_only=True):
 
 
 class Gain(Struct, frozen=True, kw_only=True):
-    """The gain in median rate from a little more of one resource, in samples per second.
-
-    `bottleneck` is the stage that binds with it."""
+    """The gain in median rate from a little more of one resource, in samples per second. `bottleneck` is the
+    stage that binds with it."""
 
     resource: str
     step: Text

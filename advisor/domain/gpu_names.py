@@ -78,14 +78,10 @@ class _Card(NamedTuple):
 
 
 def gpus_named(name: str, known: Iterable[str]) -> list[str]:
-    """Every one of `known` (names of data sheets) that a name may mean, the usual one first.
-
-    'A100' means each A100. The usual one has the shortest name, then SXM before PCIe before NVL (a P100 is
-    PCIe), then the least memory: so 'A100' is first of all the A100-SXM4-40GB, 'V100' the V100-SXM2-16GB,
-    'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB, 'H200' the H200-SXM-141GB, 'A800' the
-    A800-SXM4-80GB, 'GH200' that of 96 GB, 'TITAN X' Pascal's, 'RTX 6000' and its like Turing's Quadro, 'RTX
-    PRO 6000' the Workstation Edition (before Max-Q and Server), and 'RTX 3080' or 'GTX 1060' the one without
-    memory in its name. Empty for unknown names, and for slices of a card (MIG)."""
+    """Every one of `known` (names of data sheets) that a name may mean, the usual one first. 'A100' means
+    each A100. The usual one has the shortest name, then SXM before PCIe before NVL (a P100 is PCIe), then the
+    least memory: so 'A100' is first of all the A100-SXM4-40GB, 'RTX 6000' Turing's Quadro. Empty for unknown
+    names, and for slices of a card (MIG)."""
     wanted = _card(name)
     wanted = _card(next(filter(None, map(_KNOWN_AS.get, (wanted.words, wanted.words - wanted.memory))), name))
     sheets = list(known)
@@ -185,11 +181,9 @@ def identified(
     sm_count: int | None = None,
     compute_capability: str = "",
 ) -> Accelerator:
-    """The GPU that a driver calls `name`, by that name and its size (None: not known).
-
-    `gpu` is the name of its data sheet, or the driver's name without a sheet. A slice has its profile: MIG's
-    `1g.5gb`, vGPU's `16Q`, or `unknown` where the name is a whole card's and memory or multiprocessors are
-    fewer."""
+    """The GPU that a driver calls `name`, by that name and its size (None: not known). `gpu` is the name of
+    its data sheet, or the driver's name without a sheet. A slice has its profile: MIG's `1g.5gb`, vGPU's
+    `16Q`, or `unknown` where the name is a whole card's and memory or multiprocessors are fewer."""
     card, profile = _card_and_profile(" ".join(name.split()))
     named = gpus_named(card, sheets)
     whole = [sheet for sheet in named if _has_size(sheets[sheet], memory_mib, sm_count)]
@@ -206,10 +200,9 @@ def identified(
 
 
 def is_card(requested: str, present: Accelerator, sheets: Mapping[str, Gpu]) -> bool:
-    """Whether the GPU present is all of the card that `cuda:<requested>` names.
-
-    Of several forms the usual one is meant ('H100' is the H100-SXM5-80GB), and any other with the same
-    multiprocessors and memory ('A100' is the PCIe card of 40 GB, too)."""
+    """Whether the GPU present is all of the card that `cuda:<requested>` names. Of several forms the usual
+    one is meant ('H100' is the H100-SXM5-80GB), and any other with the same multiprocessors and memory
+    ('A100' is the PCIe card of 40 GB, too)."""
     if present.is_slice:
         return False
     meant = gpus_named(requested, sheets)

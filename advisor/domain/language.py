@@ -55,11 +55,9 @@ class ServingPlacement(Struct, frozen=True, kw_only=True):
 
 
 class GpuMemoryUse(Struct, frozen=True, kw_only=True):
-    """The parts of each GPU's memory in GiB, and the load that fits.
-
-    `kv_gib` is the whole KV cache, `free_gib` what the engine leaves unused. `largest_concurrency` counts
-    mean requests that fit one replica at once; `longest_context` is for one sequence alone. Both use the
-    lower bound of the cache."""
+    """The parts of each GPU's memory in GiB, and the load that fits. `kv_gib` is the whole KV cache,
+    `free_gib` what the engine leaves unused. `largest_concurrency` counts mean requests that fit one replica
+    at once; `longest_context` is for one sequence alone. Both use the lower bound of the cache."""
 
     weights_gib: float
     kv_gib: float
@@ -70,11 +68,10 @@ class GpuMemoryUse(Struct, frozen=True, kw_only=True):
 
 
 class ServingRates(Struct, frozen=True, kw_only=True):
-    """The rates of a spec with `concurrency` requests in flight on all its instances.
-
-    Rates are for all instances together, times are means of one request in seconds; `tpot_seconds` excludes
-    the first token. `tails` has bounds of TTFT, TPOT and whole requests at each of `PERCENTILES`, for
-    requests whose lengths vary."""
+    """The rates of a spec with `concurrency` requests in flight on all its instances. Rates are for all
+    instances together, times are means of one request in seconds; `tpot_seconds` excludes the first token.
+    `tails` has bounds of TTFT, TPOT and whole requests at each of `PERCENTILES`, for requests whose lengths
+    vary."""
 
     concurrency: float
     output_tokens_per_second: Span
@@ -106,11 +103,10 @@ class ReadyTime(Struct, frozen=True, kw_only=True):
 
 
 class GenerationCandidate(Struct, frozen=True, kw_only=True):
-    """A spec that serves a language model, with placement, memory and predicted rates.
-
-    `rates` are at the load of the question, `most` at the largest load that keeps every limit. If requests
-    arrive by themselves, `offered_requests_per_second` is the target, and the times in `rates` hold at that
-    rate. `calibrated` is False where no held-out rows back the bounds."""
+    """A spec that serves a language model, with placement, memory and predicted rates. `rates` are at the
+    load of the question, `most` at the largest load that keeps every limit. If requests arrive by themselves,
+    `offered_requests_per_second` is the target, and the times in `rates` hold at that rate. `calibrated` is
+    False where no held-out rows back the bounds."""
 
     spec: Spec
     placement: ServingPlacement
@@ -214,9 +210,8 @@ class ServingStep(Struct, frozen=True, kw_only=True):
 
 
 class GenerationRecommendation(Judged[AnyQuestion, GenerationCandidate], frozen=True, kw_only=True):
-    """The answer about serving; without a target it is ranked by the cost of output tokens.
-
-    `front` is for the chosen instances, fastest answers first; `steps` are for the chosen candidate."""
+    """The answer about serving; without a target it is ranked by the cost of output tokens. `front` is for
+    the chosen instances, fastest answers first; `steps` are for the chosen candidate."""
 
     front: tuple[FrontPoint, ...] = ()
     steps: tuple[ServingStep, ...] = ()
@@ -266,9 +261,8 @@ class SplitMemory(Struct, frozen=True, kw_only=True):
 
 
 class ServingMemoryAnswer(Struct, frozen=True, kw_only=True):
-    """Memory of a served model on GPUs, smallest first; `weights_gib` is the whole model's.
-
-    Each GPU has the narrowest split that fits, or the split of the question."""
+    """Memory of a served model on GPUs, smallest first; `weights_gib` is the whole model's. Each GPU has the
+    narrowest split that fits, or the split of the question."""
 
     model: str
     precision: LlmPrecision

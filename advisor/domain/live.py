@@ -11,11 +11,9 @@ from advisor.domain.words import Market
 
 
 class PriceAnswer(Struct, frozen=True, kw_only=True):
-    """The answer of a cloud about one price.
-
-    `before` is the price known so far (None: none), `price` the new one if it is plausible. Otherwise `why`
-    says why there is none, and `not_believed` has the dollars an hour of an implausible one. `unlisted`: a
-    list that was read to its end does not have it."""
+    """The answer of a cloud about one price. `before` is the price known so far (None: none), `price` the new
+    one if it is plausible. Otherwise `why` says why there is none, and `not_believed` has the dollars an hour
+    of an implausible one. `unlisted`: a list that was read to its end does not have it."""
 
     instance_type: str
     region: str
@@ -35,9 +33,8 @@ class PriceAnswer(Struct, frozen=True, kw_only=True):
 
 
 class LiveChecked(Struct, frozen=True, kw_only=True):
-    """One type that was checked live; `offered` and `vcpu_quota` None: not known.
-
-    `vcpu_quota` is how many vCPUs of `quota_code` the account may run at once."""
+    """One type that was checked live; `offered` and `vcpu_quota` None: not known. `vcpu_quota` is how many
+    vCPUs of `quota_code` the account may run at once."""
 
     answer: PriceAnswer
     offered: bool | None = None
@@ -59,10 +56,9 @@ class LiveCheck(Struct, frozen=True, kw_only=True):
 
 
 class Refresh(Struct, frozen=True, kw_only=True):
-    """The result of refreshing one region's prices, for the types in `names`.
-
-    `withdrawn` are types that the region no longer offers, `returned` those that it offers again. `file`
-    holds the result; empty where there was nothing to store."""
+    """The result of refreshing one region's prices, for the types in `names`. `withdrawn` are types that the
+    region no longer offers, `returned` those that it offers again. `file` holds the result; empty where there
+    was nothing to store."""
 
     cloud: str
     as_of: date

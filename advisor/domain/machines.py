@@ -20,11 +20,10 @@ def is_on_board(gpu_name: str) -> bool:
 
 
 class Accelerator(Struct, frozen=True, kw_only=True):
-    """A GPU, an emulated one, or the CPU.
-
-    `gpu` is a name from the catalogue or a driver; empty for any GPU of the machine. The other fields are
-    known once the device was seen: MiB of memory, number of multiprocessors, profile of a MIG slice
-    (`1g.5gb`) or a vGPU (`16Q`; empty for a whole card), compute capability (`8.0`)."""
+    """A GPU, an emulated one, or the CPU. `gpu` is a name from the catalogue or a driver; empty for any GPU
+    of the machine. The other fields are known once the device was seen: MiB of memory, number of
+    multiprocessors, profile of a MIG slice (`1g.5gb`) or a vGPU (`16Q`; empty for a whole card), compute
+    capability (`8.0`)."""
 
     kind: AcceleratorKind
     gpu: str = ""
@@ -78,7 +77,6 @@ ON_ANY_GPU = Accelerator(kind=AcceleratorKind.CUDA)  # any that the machine has
 
 class Gpu(Struct, frozen=True, kw_only=True):
     """One GPU's data sheet. Rates are dense, never sparse; None means unknown, or that it has no such units.
-
     `memory_mib` is what a program can use where that was measured, else the nominal size. `fp16_tflops` is
     the rate of products summed in fp32, as networks need it: half of what GeForce data sheets advertise.
     `sms` counts multiprocessors, `watts` is the power limit as sold."""
@@ -113,10 +111,9 @@ class Gpu(Struct, frozen=True, kw_only=True):
 
 
 class Cpu(Struct, frozen=True, kw_only=True):
-    """The facts that make vCPUs of two machines comparable.
-
-    `single_thread_score` is PassMark's single-thread mark (None: unknown); `second_thread_yield` is what the
-    second hardware thread of a core adds to the first, 0 where a vCPU is a core."""
+    """The facts that make vCPUs of two machines comparable. `single_thread_score` is PassMark's single-thread
+    mark (None: unknown); `second_thread_yield` is what the second hardware thread of a core adds to the
+    first, 0 where a vCPU is a core."""
 
     model: str
     architecture: str
@@ -130,10 +127,9 @@ class Cpu(Struct, frozen=True, kw_only=True):
 
 
 class DiskRate(Struct, frozen=True, kw_only=True):
-    """The sustained rate of a disk (baseline, never burst); None means not limited.
-
-    A read that misses the page cache takes at least `read_latency_seconds`. In 9 of 10 cases the true rate is
-    `low` to `high` times this one; both are 1 where the seller publishes it."""
+    """The sustained rate of a disk (baseline, never burst); None means not limited. A read that misses the
+    page cache takes at least `read_latency_seconds`. In 9 of 10 cases the true rate is `low` to `high` times
+    this one; both are 1 where the seller publishes it."""
 
     type: str
     read_mib_per_second: float | None = None
@@ -212,13 +208,11 @@ class NodeNetwork(Struct, frozen=True, kw_only=True):
 
 
 class InstanceType(Struct, frozen=True, kw_only=True):
-    """One instance type of a cloud: facts, no price.
-
-    Rates of the network disk (`ebs_*` on AWS) are the instance's limit, with baseline and burst apart.
-    `instance_store_gib` is local NVMe or SSD in the instance; `accelerator` names one that is no GPU
-    (Inferentia, an FPGA); `cpu_score_basis` is the machine that the CPU's score was measured on ("": it has
-    no score); `network` leads to other instances (None: its rate is not published); `assumed` are the facts
-    among these that nobody publishes."""
+    """One instance type of a cloud: facts, no price. Rates of the network disk (`ebs_*` on AWS) are the
+    instance's limit, with baseline and burst apart. `instance_store_gib` is local NVMe or SSD in the
+    instance; `accelerator` names one that is no GPU (Inferentia, an FPGA); `cpu_score_basis` is the machine
+    that the CPU's score was measured on ("": it has no score); `network` leads to other instances (None: its
+    rate is not published); `assumed` are the facts among these that nobody publishes."""
 
     cloud: str
     name: str
@@ -293,9 +287,8 @@ def require_positive_fields(record: Struct, names: str) -> None:
 
 
 def is_positive(value: object) -> bool:
-    """Whether a value from a user's file is a finite number above 0; true and "1" are not numbers.
-
-    JSON allows integers larger than any float; they do not count as finite."""
+    """Whether a value from a user's file is a finite number above 0; true and "1" are not numbers. JSON
+    allows integers larger than any float; they do not count as finite."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return 0 < value <= sys.float_info.max

@@ -41,13 +41,12 @@ MAX_AGE_DAYS = 90
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """The price of one hour. A missing price is a missing `Price`, never 0.
-
-    `kind` is one of `PRICE_KINDS`: published by the seller, seen on the spot market, estimated, or free of
-    charge. `terms` are its conditions: how often spot instances are interrupted, the quota of a free service.
-    In 9 of 10 cases the true price is `low` to `high` times this one; both are 1 where the seller lists it.
-    It is old after `max_age_days`. `note` says what only the seller knows about it; no rise takes it above
-    `ceiling` times this price."""
+    """The price of one hour. A missing price is a missing `Price`, never 0. `kind` is one of `PRICE_KINDS`:
+    published by the seller, seen on the spot market, estimated, or free of charge. `terms` are its
+    conditions: how often spot instances are interrupted, the quota of a free service. In 9 of 10 cases the
+    true price is `low` to `high` times this one; both are 1 where the seller lists it. It is old after
+    `max_age_days`. `note` says what only the seller knows about it; no rise takes it above `ceiling` times
+    this price."""
 
     usd_per_hour: float
     kind: str
@@ -129,7 +128,6 @@ _UNITS = {"size_gib": "GiB", "iops": "iops", "mib_per_second": "MiB/s"}
 
 class Burst(Struct, frozen=True, kw_only=True):
     """The burst rate of a disk, and how many seconds it lasts with full credits; answers never count on it.
-
     `causes` names whose burst it is: the volume's type, the instance's type, or both."""
 
     read_mib_per_second: float
@@ -139,11 +137,10 @@ class Burst(Struct, frozen=True, kw_only=True):
 
 
 class Disk(Struct, frozen=True, kw_only=True):
-    """A disk on a given instance, with its price except inside a prediction.
-
-    `rate` is the effective one, the lower of the volume's and the instance's sustained limits;
-    `binding_limit` says which (`volume` or `instance`). `choice` is the order for it; `burst` is what a short
-    test would measure; `assumed` are the facts that nobody publishes."""
+    """A disk on a given instance, with its price except inside a prediction. `rate` is the effective one, the
+    lower of the volume's and the instance's sustained limits; `binding_limit` says which (`volume` or
+    `instance`). `choice` is the order for it; `burst` is what a short test would measure; `assumed` are the
+    facts that nobody publishes."""
 
     rate: DiskRate
     choice: DiskChoice

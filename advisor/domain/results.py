@@ -23,9 +23,8 @@ from advisor.records import asdict
 
 
 class Span(Struct, frozen=True, kw_only=True):
-    """A quantity with its interval: lower <= median <= upper.
-
-    `upper` of a time or a cost holds at the confidence of the prediction; infinite without a known bound."""
+    """A quantity with its interval: lower <= median <= upper. `upper` of a time or a cost holds at the
+    confidence of the prediction; infinite without a known bound."""
 
     lower: float
     median: float
@@ -69,10 +68,9 @@ SETTINGS_OF_STEPS = ("cudnn_benchmark", "synchronise_each_step")
 
 
 class Withheld(Struct, frozen=True):
-    """How well predictions matched measurements that were kept from the fit.
-
-    Half of the `rows` were within `median_percent` of the predicted median, and the bound at 90 % held in
-    `held_percent` of them. `what` names the measurements that were withheld."""
+    """How well predictions matched measurements that were kept from the fit. Half of the `rows` were within
+    `median_percent` of the predicted median, and the bound at 90 % held in `held_percent` of them. `what`
+    names the measurements that were withheld."""
 
     what: str
     median_percent: float
@@ -81,13 +79,11 @@ class Withheld(Struct, frozen=True):
 
 
 class Prediction(Struct, frozen=True, kw_only=True):
-    """Throughput of one workload on given resources.
-
-    `lower` is the one-sided (1 - confidence) quantile and `upper` its mirror. `extrapolation` says what is
-    outside the measured range. `calibrated` is False where no held-out residuals back the interval.
-    `gpus_used` work in parallel, each at `gpu_efficiency` of its rate alone, and each node that trains with
-    others at `node_efficiency` of its rate alone. `bare_step` is one GPU's rate without a script. `withheld`
-    is the test most like this prediction; None without one."""
+    """Throughput of one workload on given resources. `lower` is the one-sided (1 - confidence) quantile and
+    `upper` its mirror. `extrapolation` says what is outside the measured range. `calibrated` is False where
+    no held-out residuals back the interval. `gpus_used` work in parallel, each at `gpu_efficiency` of its
+    rate alone, and each node that trains with others at `node_efficiency` of its rate alone. `bare_step` is
+    one GPU's rate without a script. `withheld` is the test most like this prediction; None without one."""
 
     lower: float
     median: float
@@ -181,10 +177,8 @@ class Latency(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Struct, frozen=True, kw_only=True, dict=True):
-    """A workload under given resources, planned.
-
-    `accelerator` is the requested one; an emulated one takes `emulated_step_seconds` for each batch.
-    `trial_id` is the hash of the content."""
+    """A workload under given resources, planned. `accelerator` is the requested one; an emulated one takes
+    `emulated_step_seconds` for each batch. `trial_id` is the hash of the content."""
 
     workload: Workload
     resources: Resources
@@ -287,17 +281,15 @@ _FEWEST_IN_RHYTHM = 3
 
 
 def mean_step_seconds(step_seconds: Sequence[float]) -> float:
-    """Elapsed seconds per step; samples of a step over this are samples over elapsed time.
-
-    Stalls are included: they are paid for."""
+    """Elapsed seconds per step; samples of a step over this are samples over elapsed time. Stalls are
+    included: they are paid for."""
     return statistics.fmean(step_seconds)
 
 
 def stall_indices(step_seconds: Sequence[float], period: int = 1) -> tuple[int, ...]:
-    """Indices of isolated stalls: rare steps, far longer than the others, in no rhythm.
-
-    Long steps are no stalls when they are more than a tenth of all, or come in the rhythm of `period` loader
-    processes: then they are how the pipeline works."""
+    """Indices of isolated stalls: rare steps, far longer than the others, in no rhythm. Long steps are no
+    stalls when they are more than a tenth of all, or come in the rhythm of `period` loader processes: then
+    they are how the pipeline works."""
     if len(step_seconds) < _FEWEST_STEPS:
         return ()
     middle = statistics.median(step_seconds)
@@ -325,12 +317,10 @@ def _in_rhythm(indices: Sequence[int], period: int) -> bool:
 
 
 class Measurement(Struct, frozen=True, kw_only=True):
-    """The result of a trial: raw values, never statistics.
-
-    `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state. `stage_rates` are
-    samples per second of the runs of single stages; `environment` describes machine, versions and neighbours;
-    `reason` says why a trial did not end well. `attempts` are runs that were disturbed and do not count;
-    `repeats` are further good runs."""
+    """The result of a trial: raw values, never statistics. `step_seconds` are the counted steps,
+    `warmup_step_seconds` those before steady state. `stage_rates` are samples per second of the runs of
+    single stages; `environment` describes machine, versions and neighbours; `reason` says why a trial did not
+    end well. `attempts` are runs that were disturbed and do not count; `repeats` are further good runs."""
 
     trial: Trial
     status: Status
@@ -391,10 +381,9 @@ _CAN_RUN = frozenset(
 
 
 class Rejected(Struct, frozen=True):
-    """An instance type that is not recommended, and why, with the number that decided.
-
-    `detail` is a `Message`. `usd_per_hour` is the known total of `count` instances, each with the order
-    `disk`. `factor` is by how much a limit is missed; infinite where it is not known."""
+    """An instance type that is not recommended, and why, with the number that decided. `detail` is a
+    `Message`. `usd_per_hour` is the known total of `count` instances, each with the order `disk`. `factor` is
+    by how much a limit is missed; infinite where it is not known."""
 
     cloud: str
     instance_type: str

@@ -23,12 +23,11 @@ class Verdict(StrEnum):
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """A target, one measurement, and what follows from it.
-
-    `instance` is the type that the trial stands for (None: this machine as it is). `settles` says whether it
-    was measured on such an instance with its accelerator; else `caveats` say how it differs. The rates are
-    samples per second: the typical one and its 95 % interval (None with too few steps). `reason` says what
-    decided, `answer_now` what to rent after this."""
+    """A target, one measurement, and what follows from it. `instance` is the type that the trial stands for
+    (None: this machine as it is). `settles` says whether it was measured on such an instance with its
+    accelerator; else `caveats` say how it differs. The rates are samples per second: the typical one and its
+    95 % interval (None with too few steps). `reason` says what decided, `answer_now` what to rent after
+    this."""
 
     request: AnyQuestion
     instance: InstanceType | None
@@ -56,11 +55,9 @@ def p99_of(figure: Mapping[str, Any] | None) -> float | None:
 
 
 class Criterion(Struct, frozen=True, kw_only=True):
-    """One target or limit, and its measured value with a 95 % interval.
-
-    `name`: output_tokens_per_second, requests_per_second, ttft_seconds, tpot_seconds, e2e_seconds or
-    failed_share. `is_least`: the value must reach the limit, not stay below it. Bounds are None without a
-    measurement."""
+    """One target or limit, and its measured value with a 95 % interval. `name`: output_tokens_per_second,
+    requests_per_second, ttft_seconds, tpot_seconds, e2e_seconds or failed_share. `is_least`: the value must
+    reach the limit, not stay below it. Bounds are None without a measurement."""
 
     name: str
     limit: float
@@ -82,11 +79,10 @@ class Criterion(Struct, frozen=True, kw_only=True):
 
 
 class ServingVerification(Struct, frozen=True, kw_only=True):
-    """A question about serving, one load of an endpoint, and what follows from it.
-
-    `predicted` is the spec that the endpoint stands for, as predicted; load and figures are for one of its
-    `count` instances. `settles` says whether the GPU is known to be the spec's; else `caveats` say how the
-    trial differs. `answer_now` is what to rent after this."""
+    """A question about serving, one load of an endpoint, and what follows from it. `predicted` is the spec
+    that the endpoint stands for, as predicted; load and figures are for one of its `count` instances.
+    `settles` says whether the GPU is known to be the spec's; else `caveats` say how the trial differs.
+    `answer_now` is what to rent after this."""
 
     request: AnyQuestion
     predicted: GenerationCandidate

@@ -22,9 +22,8 @@ class AcceleratorKind(StrEnum):
 
 
 class Precision(StrEnum):
-    """Number format of the network's arithmetic.
-
-    `amp` is mixed fp16/fp32, `bf16` the same with bf16; `fp16` has its weights in fp16 too."""
+    """Number format of the network's arithmetic. `amp` is mixed fp16/fp32, `bf16` the same with bf16; `fp16`
+    has its weights in fp16 too."""
 
     FP32 = "fp32"
     AMP = "amp"
@@ -132,10 +131,8 @@ class CacheState(StrEnum):
 
 
 class LimitedBy(StrEnum):
-    """The mechanisms that limited a trial to its resources.
-
-    `host`: the trial asked for the whole machine. `none`: a limit was not enforced; such a measurement is
-    stored and never fitted."""
+    """The mechanisms that limited a trial to its resources. `host`: the trial asked for the whole machine.
+    `none`: a limit was not enforced; such a measurement is stored and never fitted."""
 
     CGROUP_V1 = "cgroup-v1"
     CGROUP_V2 = "cgroup-v2"
@@ -162,11 +159,9 @@ class LanguageTask(StrEnum):
 
 
 class LlmPrecision(StrEnum):
-    """Number format of a language model's weights.
-
-    `int4-awq` stands for 4-bit weights with 16-bit arithmetic (AWQ, GPTQ, compressed-tensors W4A16), `nvfp4`
-    and `mxfp4` for 4-bit floats with one scale for 16 or 32 of them. `advisor.models.language.formats` says
-    which modules stay at 16 bits."""
+    """Number format of a language model's weights. `int4-awq` stands for 4-bit weights with 16-bit arithmetic
+    (AWQ, GPTQ, compressed-tensors W4A16), `nvfp4` and `mxfp4` for 4-bit floats with one scale for 16 or 32 of
+    them. `advisor.models.language.formats` says which modules stay at 16 bits."""
 
     BF16 = "bf16"
     FP16 = "fp16"
@@ -224,11 +219,9 @@ class Link(StrEnum):
 
 
 class ServingBind(StrEnum):
-    """What limits a serving rate.
-
-    In a step: reading the weights, reading the KV cache, arithmetic, the all-reduce of tensor parallelism,
-    launching kernels, or prompts that are read between steps. Overall: GPU memory that holds no more
-    sequences, or requests that arrive faster than they are answered."""
+    """What limits a serving rate. In a step: reading the weights, reading the KV cache, arithmetic, the
+    all-reduce of tensor parallelism, launching kernels, or prompts that are read between steps. Overall: GPU
+    memory that holds no more sequences, or requests that arrive faster than they are answered."""
 
     WEIGHTS = "weights"
     KV = "kv"

@@ -23,11 +23,10 @@ _KINDS = {
 
 
 class DatasetProfile(Struct, frozen=True, kw_only=True):
-    """A data set as the input pipeline sees it: means over its samples.
-
-    `bytes_per_sample` is the stored size, `width` x `height` the size after decoding (1 x 1 without
-    decoding), `sample` the name of one sample. To make a sample, a diffusion network runs `steps` passes,
-    twice as many with `guidance`; for others `steps` is 0."""
+    """A data set as the input pipeline sees it: means over its samples. `bytes_per_sample` is the stored
+    size, `width` x `height` the size after decoding (1 x 1 without decoding), `sample` the name of one
+    sample. To make a sample, a diffusion network runs `steps` passes, twice as many with `guidance`; for
+    others `steps` is 0."""
 
     name: str
     samples: int
@@ -80,10 +79,9 @@ IMAGENET = DatasetProfile(
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """Network x task x batch size x precision x dataset profile, and the stack that runs it.
-
-    `input` is one sample of the batch, as `3x384x384` or `seq:384`; None is the network's default.
-    `conditions` are further known conditions of a published row's step, by name."""
+    """Network x task x batch size x precision x dataset profile, and the stack that runs it. `input` is one
+    sample of the batch, as `3x384x384` or `seq:384`; None is the network's default. `conditions` are further
+    known conditions of a published row's step, by name."""
 
     network: str
     task: Task
@@ -156,11 +154,9 @@ STEP_SIGMA = 0.03
 
 
 class ScalingObservation(Struct, frozen=True, kw_only=True):
-    """A measured training on several ranks, compared with one rank (`advisor measure --ranks`).
-
-    Mean seconds of a step alone, of a step together, and of an all-reduce of the gradients.
-    `gbit_per_second` is the network's rate as sold, None if not given; `gpu` is None where a GPU was
-    emulated or none was used."""
+    """A measured training on several ranks, compared with one rank (`advisor measure --ranks`). Mean seconds
+    of a step alone, of a step together, and of an all-reduce of the gradients. `gbit_per_second` is the
+    network's rate as sold, None if not given; `gpu` is None where a GPU was emulated or none was used."""
 
     gpu: Gpu | None
     backend: str
@@ -183,11 +179,10 @@ class ScalingObservation(Struct, frozen=True, kw_only=True):
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """Seconds of one step of a network on `gpu`, as PyTorch ran it there.
-
-    The workload has batch size, precision, stack and input; its data set does not matter. `sigma` is the
-    standard error of log seconds, `peak_mib` the GPU memory that torch used (None: not known), `origin` the
-    file and row, or the trial, for messages."""
+    """Seconds of one step of a network on `gpu`, as PyTorch ran it there. The workload has batch size,
+    precision, stack and input; its data set does not matter. `sigma` is the standard error of log seconds,
+    `peak_mib` the GPU memory that torch used (None: not known), `origin` the file and row, or the trial, for
+    messages."""
 
     workload: Workload
     gpu: Gpu

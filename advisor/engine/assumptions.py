@@ -72,7 +72,7 @@ def assumptions(
 ) -> tuple[Message, ...]:
     """The assumptions of an answer, one short clause each; `chosen` is the candidate that runs (None: none
     does), `ranked` is whether it was chosen among instances."""
-    messages = script_assumption(request, chosen.prediction if chosen else None)
+    messages = [*script_assumption(request, chosen.prediction if chosen else None)]
     if chosen is not None:
         messages += assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
     if request.disk is None and request.dataset.is_read:
@@ -183,66 +183,56 @@ def _sample_assumptions(request: NetworkQuestion, size: Message | None) -> Itera
         yield Message("{size} ({option})", code=DECIDES, size=size, option=FieldName("input"))
 
 
-def _count_assumptions(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
+def _count_assumptions(request: NetworkQuestion, chosen: Candidate | None) -> Iterator[Message]:
     """Assumptions about several instances that share the work, or train together."""
     if chosen is None or (count := chosen.spec.count) == 1:
-        return []
+        return
     network = chosen.spec.offer.instance.network
     if request.task is not Task.TRAINING or network is None:
-        return [
-            Message(
-                "{count} instances share the samples evenly, each with a copy of the data on its "
-                "own disk; p10 of all is {count} times that of one",
-                count=count,
-            )
-        ]
-    return [
-        Message(
-            "{count} nodes train together in one placement group, each with a copy of the data on "
-            "its own disk and at {percent:.0f} % of its rate alone",
+        yield Message(
+            "{count} instances share the samples evenly, each with a copy of the data on its own disk; p10 "
+            "of all is {count} times that of one",
             count=count,
-            percent=100 * chosen.prediction.node_efficiency,
-        ),
-        Message(
-            "a step trains {samples:,} samples, a batch of {batch} on each GPU",
-            samples=count * chosen.prediction.gpus_used * chosen.workload.batch_size,
-            batch=chosen.workload.batch_size,
-        ),
-        Message(
-            "nodes average fp32 gradients over {rate:g} Gbit/s, never burst ({source}): at the "
-            "median during the backward pass, at p10 after it",
-            rate=network.gbit_per_second,
-            source=network.source,
-        ),
-        *(
-            [Message("that rate takes EFA on all network cards of a node")]
-            if network.takes_several_cards
-            else []
-        ),
-    ]
+        )
+        return
+    yield Message(
+        "{count} nodes train together in one placement group, each with a copy of the data on its own disk "
+        "and at {percent:.0f} % of its rate alone",
+        count=count,
+        percent=100 * chosen.prediction.node_efficiency,
+    )
+    yield Message(
+        "a step trains {samples:,} samples, a batch of {batch} on each GPU",
+        samples=count * chosen.prediction.gpus_used * chosen.workload.batch_size,
+        batch=chosen.workload.batch_size,
+    )
+    yield Message(
+        "nodes average fp32 gradients over {rate:g} Gbit/s, never burst ({source}): at the median during "
+        "the backward pass, at p10 after it",
+        rate=network.gbit_per_second,
+        source=network.source,
+    )
+    if network.takes_several_cards:
+        yield Message("that rate takes EFA on all network cards of a node")
 
 
 # The suffix of a seller's types on hosts that other people own.
 _COMMUNITY_SUFFIX = ".community"
 
 
-def market_warnings(spec: Spec) -> list[Message]:
+def market_warnings(spec: Spec) -> Iterator[Message]:
     """Warnings about a commitment's total cost, a spot instance's interruptions, and other people's hosts."""
-    messages, cloud = list[Message](), spec.offer.instance.cloud
-    if spec.offer.instance.name.endswith(_COMMUNITY_SUFFIX):
+    market, instance, hours = spec.offer.market, spec.offer.instance, spec.offer.market.term_hours
+    if instance.name.endswith(_COMMUNITY_SUFFIX):
         whose = Message("other people own community hosts; {cloud} only lists them")
-        messages.append(Message(whose.text, code=str(spec.offer.market), cloud=cloud))
-    if spec.offer.market is Market.SPOT:
+        yield Message(whose.text, code=str(market), cloud=instance.cloud)
+    if market is Market.SPOT:
         taken = Message("the cloud may take a spot instance back; restarts and the work lost are not counted")
-        messages.append(Message(taken.text, code=str(Market.SPOT)))
-    hours = spec.offer.market.term_hours
-    if not hours:
-        return messages
-    usd, text = hours * spec.count * spec.offer.price.usd_per_hour, _TERM
-    if spec.disk.usd_per_hour:
-        text = _TERM_BESIDE_DISK
-    beside = hours * spec.count * spec.disk.usd_per_hour
-    return [*messages, Message(text.text, code=str(spec.offer.market), usd=usd, hours=hours, disk=beside)]
+        yield Message(taken.text, code=str(market))
+    if hours:
+        text = _TERM_BESIDE_DISK if spec.disk.usd_per_hour else _TERM
+        usd, beside = (hours * spec.count * each.usd_per_hour for each in (spec.offer.price, spec.disk))
+        yield Message(text.text, code=str(market), usd=usd, hours=hours, disk=beside)
 
 
 _TERM = Message("the whole term of the commitment is paid: {usd:usd} for {hours:,.0f} hours")
@@ -271,19 +261,19 @@ def ranking_assumptions(
     return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 
 
-def _run_assumptions(request: NetworkQuestion) -> list[Message]:
+def _run_assumptions(request: NetworkQuestion) -> Iterator[Message]:
     """Assumptions about the time and the cost of a run."""
-    samples = request.run_samples
-    if samples is None:
-        return []
-    length = format_counted(samples, "sample")
-    messages = [Message("a run of {length}", length=length)]
-    if request.epochs is not None:
+    if request.run_samples is None:
+        return
+    length = format_counted(request.run_samples, "sample")
+    if request.epochs is None:
+        yield Message("a run of {length}", length=length)
+    else:
         epochs = format_counted(request.epochs, "epoch")
-        messages = [Message("a run of {epochs} ({length})", epochs=epochs, length=length)]
+        yield Message("a run of {epochs} ({length})", epochs=epochs, length=length)
     if request.task is Task.TRAINING:
-        messages.append(Message("its first epoch reads from the disk, later ones what RAM does not cache"))
-    return [*messages, start_assumption(request.start_hours)]
+        yield Message("its first epoch reads from the disk, later ones what RAM does not cache")
+    yield start_assumption(request.start_hours)
 
 
 def start_assumption(start_hours: float) -> Message:
@@ -324,43 +314,35 @@ def stack_assumption(request: NetworkQuestion, workload: Workload | None) -> Mes
     return Message("{parts}", parts=parts)
 
 
-def script_assumption(request: NetworkQuestion, prediction: Prediction | None) -> list[Message]:
+def script_assumption(request: NetworkQuestion, prediction: Prediction | None) -> Iterator[Message]:
     """The assumption that the rate is of a training script, with the rate of its bare step."""
     if request.protocol is Protocol.BENCH:
-        return [Message("a bare step: scripts take longer around it")]
-    if not (rate := prediction.bare_step if prediction else None):
-        return []
-    return [
-        Message(
+        yield Message("a bare step: scripts take longer around it")
+    elif rate := prediction.bare_step if prediction else None:
+        yield Message(
             "a typical training script; its training step alone would reach {rate:rate}/s on one GPU",
             code=BARE_STEP,
             rate=rate,
         )
-    ]
 
 
-def _process_assumptions(request: NetworkQuestion, chosen: Candidate | None) -> list[Message]:
+def _process_assumptions(request: NetworkQuestion, chosen: Candidate | None) -> Iterator[Message]:
     if request.task is Task.PREPROCESSING:
-        return []
+        return
     if chosen is not None and computes_on_cpu(chosen.spec.offer.instance, chosen.workload):
-        messages = [Message("one process computes and decodes on the same cores")]
+        yield Message("one process computes and decodes on the same cores")
     else:
-        messages = [Message("a process for each GPU, with a batch of its own")]
+        yield Message("a process for each GPU, with a batch of its own")
         if chosen is not None and chosen.prediction.gpus_used > 1:
-            messages.append(
-                Message(
-                    "{gpus} GPUs, each at {percent:.0f} % of its rate alone (published scaling "
-                    "efficiency, modelled)",
-                    gpus=chosen.prediction.gpus_used,
-                    percent=100 * chosen.prediction.gpu_efficiency,
-                )
+            yield Message(
+                "{gpus} GPUs, each at {percent:.0f} % of its rate alone (published scaling efficiency, "
+                "modelled)",
+                gpus=chosen.prediction.gpus_used,
+                percent=100 * chosen.prediction.gpu_efficiency,
             )
     if cpus_may_compete(request) and not cpu_rates_are_known(request):
         known = "fp32" if request.precision not in (None, Precision.FP32) else "eager, contiguous fp32"
-        messages.append(
-            Message("CPU-only instances left out: their rates are known in {known} alone", known=known)
-        )
-    return messages
+        yield Message("CPU-only instances left out: their rates are known in {known} alone", known=known)
 
 
 def warnings(chosen: Candidate, today: date) -> tuple[Message | str, ...]:
@@ -395,39 +377,33 @@ def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message
     return [*old, *(Message(note, code="price") for note in dict.fromkeys(notes))]
 
 
-def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction) -> list[Message]:
+def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction) -> Iterator[Message]:
     """A warning about GPUs that are paid for and not used, if any."""
     gpus, used = instance.gpu_count, prediction.gpus_used
-    if gpus <= used or workload.task is Task.PREPROCESSING:
-        return []
-    return [
-        Message(
+    if gpus > used and workload.task is not Task.PREPROCESSING:
+        yield Message(
             "{idle} of its {gpus} GPUs stay idle: no more than {used} may be used",
             idle=gpus - used,
             gpus=gpus,
             used=used,
         )
-    ]
 
 
-def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
+def burst_warnings(disk: Disk, prediction: Prediction) -> Iterator[Message]:
     """A warning that a short test would measure the burst rate; none where the disk is fast enough anyway."""
     burst, storage = disk.burst, prediction.stage_rates.get(Stage.STORAGE)
     if burst is None or storage is None or prediction.median < BURST_SHOWS * storage:
-        return []
-    return [
-        Message(
-            "the disk bursts, so a short test misleads: {burst:.3g} MiB/s and "
-            "{burst_iops:,.0f} IOPS for about {hours:hours} (burst of {causes}), then "
-            "{rate:.3g} MiB/s and {iops:,.0f} IOPS",
-            burst=burst.read_mib_per_second,
-            burst_iops=burst.read_iops,
-            hours=burst.seconds / 3600,
-            causes=" and ".join(burst.causes),
-            rate=disk.rate.read_mib_per_second or 0.0,
-            iops=disk.rate.read_iops or 0.0,
-        )
-    ]
+        return
+    yield Message(
+        "the disk bursts, so a short test misleads: {burst:.3g} MiB/s and {burst_iops:,.0f} IOPS for about "
+        "{hours:hours} (burst of {causes}), then {rate:.3g} MiB/s and {iops:,.0f} IOPS",
+        burst=burst.read_mib_per_second,
+        burst_iops=burst.read_iops,
+        hours=burst.seconds / 3600,
+        causes=" and ".join(burst.causes),
+        rate=disk.rate.read_mib_per_second or 0.0,
+        iops=disk.rate.read_iops or 0.0,
+    )
 
 
 _RATE = Message("{value:,g} MiB/s ({low:,g} to {high:,g})")

@@ -39,16 +39,13 @@ class _BorderlineTrial(Struct, Generic[T], frozen=True):
     worth_usd: float
     trial_usd: float
 
-    @property
-    def urgency(self) -> float:
-        """The expected saving of a trial minus its cost; where nothing answers, its chance per dollar."""
-        if self.kind is CloseCallKind.NEAREST_MAY_REACH:
-            return self.contender.chance / self.trial_usd
-        return self.worth_usd - self.trial_usd
-
     def order(self) -> tuple[float, str]:
-        """A key that sorts the most urgent first."""
-        return _most_first(self.urgency, self.contender)
+        """A key that sorts by the expected saving of a trial minus its cost, the most urgent first; where
+        nothing answers, by its chance per dollar."""
+        urgency = self.worth_usd - self.trial_usd
+        if self.kind is CloseCallKind.NEAREST_MAY_REACH:
+            urgency = self.contender.chance / self.trial_usd
+        return _most_first(urgency, self.contender)
 
 
 def close_calls(
@@ -61,9 +58,8 @@ def close_calls(
     safe: C | None,
 ) -> tuple[tuple[CloseCall, ...], Message | None]:
     """Up to three borderline candidates whose trials are worth most, best first, with the chosen one among
-    them where it may miss; and why there is no trial of the chosen one, or None.
-
-    `first` is the chosen row, `shown` has the records of rows that exist already, `safe` is the safe spec."""
+    them where it may miss; and why there is no trial of the chosen one, or None. `first` is the chosen row,
+    `shown` has the records of rows that exist already, `safe` is the safe spec."""
     no_trial = task.no_trial(request)
     if no_trial or not task.aims(request, table):
         return (), no_trial or _OF_PRICE

@@ -134,10 +134,9 @@ def disks_holding(
     unpriced: bool = False,
 ) -> tuple[Disk, ...]:
     """The request's disk, or those that the catalogue proposes for this instance, cheapest first, with the
-    prices of the region.
-
-    Empty where no disk with a known price holds so much. Raises `UsageError` where the instance cannot have
-    the request's disk, and `NoOfferError` where its price is not known, unless it may be `unpriced`."""
+    prices of the region. Empty where no disk with a known price holds so much. Raises `UsageError` where the
+    instance cannot have the request's disk, and `NoOfferError` where its price is not known, unless it may be
+    `unpriced`."""
     disks, choice = catalog.disks_of(instance.cloud), request.disk
     if choice is None:
         choices = disks.candidate_disks(instance, data_gib, region, request.disk_types)

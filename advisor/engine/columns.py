@@ -28,58 +28,36 @@ class Level(IntEnum):
 
 
 class Columns(Protocol):
-    """Candidates as columns (n,): `kind` numbers the types in `names`, `option` numbers `offers()`."""
+    """Candidates as columns (n,): `kind` numbers the types in `names`, `option` numbers `offers()`. Each is
+    `count` instances with their `disk`; `usd_each` are dollars per hour of one of them, `usd` of all."""
 
     @property
-    def names(self) -> Objects:
-        """The names of the instance types."""
-
+    def names(self) -> Objects: ...
     @property
-    def kind(self) -> Integers:
-        """The instance type of each row."""
-
+    def kind(self) -> Integers: ...
     @property
-    def option(self) -> Integers:
-        """The offer of each row."""
-
+    def option(self) -> Integers: ...
     @property
-    def disk(self) -> Objects:
-        """The disk of each row."""
-
+    def disk(self) -> Objects: ...
     @property
-    def count(self) -> Integers:
-        """The number of instances of each row."""
-
+    def count(self) -> Integers: ...
     @property
-    def usd_each(self) -> Floats:
-        """Dollars per hour of one instance and its disk."""
-
+    def usd_each(self) -> Floats: ...
     @property
-    def usd(self) -> Floats:
-        """Dollars per hour of all instances and disks."""
-
-    def offers(self) -> Sequence[Offer]:
-        """The offers that `option` numbers."""
-
-    def offer(self, row: int, /) -> Offer:
-        """The offer of a row."""
-
-    def take(self, rows: Integers | Booleans, /) -> Self:
-        """Some of the rows."""
-
+    def usd(self) -> Floats: ...
+    def offers(self) -> Sequence[Offer]: ...
+    def offer(self, row: int, /) -> Offer: ...
+    def take(self, rows: Integers | Booleans, /) -> Self: ...
     def __len__(self) -> int: ...
 
 
 class Option(Protocol):
-    """One way to use an offer, with its disk."""
+    """One way to use an offer, with the disk that holds the data."""
 
     @property
-    def offer(self) -> Offer:
-        """The offer of a row."""
-
+    def offer(self) -> Offer: ...
     @property
-    def disk(self) -> Disk:
-        """The disk that holds the data."""
+    def disk(self) -> Disk: ...
 
 
 P = TypeVar("P", bound=Option)
@@ -109,7 +87,6 @@ class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
 
     @property
     def usd(self) -> Floats:
-        """Dollars per hour of all instances and disks."""
         return np.asarray(self.count * self.usd_each)
 
     @property
@@ -118,15 +95,12 @@ class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
         return np.arange(len(self))
 
     def offers(self) -> list[Offer]:
-        """The offers that `option` numbers."""
         return [option.offer for option in self.options]
 
     def offer(self, row: int) -> Offer:
-        """The offer of a row."""
         return self.options[row].offer
 
     def take(self, rows: Integers | Booleans) -> Self:
-        """Some of the rows."""
         some = np.arange(len(self))[rows]
         options = [self.options[row] for row in some.tolist()]
         columns = {name: getattr(self, name)[some] for name in ("kind", "disk", "usd_each")}

@@ -175,10 +175,9 @@ class Limit(Constraint):
         return self.rounded(float(needed.min() if self.most else needed.max()))
 
     def _closer(self, request: R, answerer: Answerer[R, T], good: float) -> float | None:
-        """The limit found between `good`, which should answer, and the present limit, which does not.
-
-        The result is checked with a request of its value: where a limit cuts a search for disk orders short,
-        this may miss the order that would keep the limit."""
+        """The limit found between `good`, which should answer, and the present limit, which does not. The
+        result is checked with a request of its value: where a limit cuts a search for disk orders short, this
+        may miss the order that would keep the limit."""
         wider = (self.rounded(self._within(good, -_CLOSE * step)) for step in (0, 1, 3, 10, 30))
         limit = next((limit for limit in wider if self._answers(request, answerer, limit)), None)
         if limit is None:

@@ -48,7 +48,6 @@ class RankedAnswer(Struct, Generic[A], frozen=True):
 
 class PriceDoubt(Generic[R, C, A]):
     """Answers a request whose cheapest spec may have an uncertain price; its interval is that of `today`.
-
     `drafted` answers by median prices; `cost` is the cost that candidates rank by."""
 
     def __init__(
@@ -88,10 +87,9 @@ class PriceDoubt(Generic[R, C, A]):
 
     def _listed_behind(self, answer: A) -> C | None:
         """The cheapest candidate after the first with a list price (a recent one, where the first has an old
-        one). None where another may have a lower upper price, or where unranked specs may matter.
-
-        Only one spec per type is ranked: where its price is estimated, or markets are mixed, the same type
-        may have a list price elsewhere."""
+        one). None where another may have a lower upper price, or where unranked specs may matter. Only one
+        spec per type is ranked: where its price is estimated, or markets are mixed, the same type may have a
+        list price elsewhere."""
         request = self._request
         ranked: tuple[C, ...] = answer.ranked
         first, *behind = ranked
@@ -213,9 +211,8 @@ def _surely_priced_first(
 
 
 def fresh_answer(request: R, answered: Callable[[R], A], today: date) -> A:
-    """The answer among instances whose price is not old `today`, whatever the age of disk prices.
-
-    Raises `StalePriceError` where only older prices answer, and what `answered` raises."""
+    """The answer among instances whose price is not old `today`, whatever the age of disk prices. Raises
+    `StalePriceError` where only older prices answer, and what `answered` raises."""
     try:
         fresh = answered(replace(request, fresh_on=today))
     except (NoOfferError, NoIntervalError):
@@ -254,10 +251,9 @@ def recommend(
     task: Task[R, O, T, C, A], request: R, *, today: date, strict: bool = False, whole: bool = True
 ) -> A:
     """The answer to one request; with `strict` among instances whose price is not old, and without `whole`
-    only the ranking, without further details.
-
-    Raises `UsageError` for names that the catalogue or the predictor does not know, `NoIntervalError` where
-    only predictions without a calibrated interval would answer, and with `strict` `StalePriceError`."""
+    only the ranking, without further details. Raises `UsageError` for names that the catalogue or the
+    predictor does not know, `NoIntervalError` where only predictions without a calibrated interval would
+    answer, and with `strict` `StalePriceError`."""
 
     drafted = partial(_by_median_price, task, today=today, whole=whole)
     rank = partial(task.candidate_rank, request)
@@ -267,10 +263,9 @@ def recommend(
 
 
 def _by_median_price(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool) -> RankedAnswer[A]:
-    """The answer by median prices.
-
-    All clouds together have thousands of types: where cheap ones fill the answer, dearer ones are not
-    predicted. Within one cloud all are, since its users want to know why each type is rejected."""
+    """The answer by median prices. All clouds together have thousands of types: where cheap ones fill the
+    answer, dearer ones are not predicted. Within one cloud all are, since its users want to know why each
+    type is rejected."""
     for most_usd in task.cheap_usd_per_hour(request):
         draft = _among(task, request, today, most_usd, whole=whole)
         ranked = draft.answer.ranked

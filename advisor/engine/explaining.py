@@ -123,10 +123,9 @@ _ROUNDING = 1e-12
 
 
 def _with_vcpu(model: PerformanceModel, workload: Workload, has: Resources) -> Resources:
-    """The resources with one vCPU more, which is half a core where a core is sold as two.
-
-    The RAM of its loader process is added, too: otherwise the process would shrink the page cache, and a vCPU
-    that need not be used would lower the rate."""
+    """The resources with one vCPU more, which is half a core where a core is sold as two. The RAM of its
+    loader process is added, too: otherwise the process would shrink the page cache, and a vCPU that need not
+    be used would lower the rate."""
     cores = has.physical_cores * (has.vcpus + 1) / has.vcpus
     more = replace(has, vcpus=has.vcpus + 1, physical_cores=cores)
     loader_mib = model.host_memory_mib(workload, more) - model.host_memory_mib(workload, has)

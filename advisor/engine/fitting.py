@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import Disk, DiskChoice
-from advisor.engine.columns import Booleans, Floats, Integers
+from advisor.engine.columns import Booleans, Floats, Integers, Level
 from advisor.engine.disks import UNITS, Orders, order_attached, orders_between
-from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, deciding, rank, with_runs
-from advisor.engine.table import Table, best_of_each, distinct, is_among
+from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, level_of, rank, with_runs
+from advisor.engine.table import Table, best_of_each
 from advisor.questions.network import NetworkQuestion
 
 # The most rounds of a search over one part. A round leaves a quarter of the range: 4 ** 8 steps are more than
@@ -89,10 +89,10 @@ class _Fitting(Struct, frozen=True):
     def _keys(self, table: Table) -> _Keys:
         """The sort keys of rows. Those beyond the price limit come last: where the cost of samples ranks, an
         order beyond the limit could otherwise hide those within it."""
-        most, hours = self.request.max_usd_per_hour, deciding(self.request, table).hours
+        most = self.request.max_usd_per_hour
         beyond = np.zeros(len(table)) if most is None else np.maximum(0.0, table.usd - most)
-        if self.by_limit and hours is not None:
-            return beyond, hours * table.usd, -table.lower
+        if self.by_limit and table.hours is not None:
+            return beyond, table.hours[level_of(self.request)] * table.usd, -table.lower
         return beyond, rank(self.request, table), -table.lower
 
     def _limits(self, table: Table, keys: _Keys, best: Integers) -> Floats:
@@ -112,7 +112,7 @@ class _Fitting(Struct, frozen=True):
         best = best_of_each(groups, *keys)
         if self.request.max_usd_per_hour is not None:
             # A smaller order of a disk that is too dear may be better than a larger one of another.
-            best = distinct(np.concatenate([best, best_of_each(groups, *keys[1:])]))
+            best = np.unique(np.concatenate([best, best_of_each(groups, *keys[1:])]))
         best = best[np.array([disk.price is not None for disk in table.disk[best]], dtype=bool)]
         least = self._least_usd(table, best, table.disk[best].tolist())
         return _at_best_batch(table, best[self._may_win(table, best, least, limits)])
@@ -141,7 +141,7 @@ class _Fitting(Struct, frozen=True):
         usd = table.count[rows] * (table.offer_usd[rows] + disk_usd)
         least = usd
         if not request.ranks_by_price:
-            least = usd / (table.upper[rows] * 3600) * (request.run_samples or 1e6)
+            least = usd / (table.rates[Level.HOPED, rows] * 3600) * (request.run_samples or 1e6)
         allowed = usd <= (request.max_usd_per_hour or math.inf)
         return np.asarray(allowed & (least <= limits[table.option[rows]]) & (least < np.inf))
 
@@ -241,6 +241,6 @@ def _at_best_batch(table: Table, rows: Integers) -> Integers:
     """For each row that of its spec with the highest lower bound, which needs the smallest disk; of rows that
     the disk holds back alike, that with the largest batch, which gains most from a faster disk."""
     spec = table.spec * (MOST_INSTANCES + 1) + table.count
-    same = np.flatnonzero(is_among(spec, spec[rows]))
+    same = np.flatnonzero(np.isin(spec, spec[rows]))
     best = same[best_of_each(spec[same], -table.lower[same], -table.batch[same])]
     return best[np.searchsorted(spec[best], spec[rows])]

@@ -24,6 +24,7 @@ from advisor.engine.limits import (
     completed,
     good_batches,
     is_plain,
+    keeping_all,
     limits,
     rank,
     wants_front,
@@ -241,9 +242,9 @@ def _judged(
     rows = np.ones(len(coarse), dtype=bool)
     near = wanted
     if is_plain(request):
-        fast = np.logical_and.reduce([each.keeps for each in judged if each.reason != "over_max_price"])
+        fast = keeping_all(judged, len(coarse), ("over_max_price",))
         able = _kinds_of(coarse, fast)
-        least = _least_ranks(request, coarse, np.logical_and.reduce([limit.keeps for limit in judged]))
+        least = _least_ranks(request, coarse, keeping_all(judged, len(coarse)))
         last = min(last_shown, _smallest(least, request.max_results))
         # A type that is too dear with the catalogue's disk sizes may answer with another size.
         within = coarse.source.cheapest_offer <= (request.max_usd_per_hour or 0.0)
@@ -252,7 +253,7 @@ def _judged(
         rows = fast & near[coarse.kind]
     whole = with_fitted_disks(request, prepared.catalog, coarse, rows, last_shown)
     judged = judged if whole is coarse else list(limits(request, whole))
-    good = np.logical_and.reduce([near[whole.kind], *(limit.keeps for limit in judged)])
+    good = near[whole.kind] & keeping_all(judged, len(whole))
     best = best_rows(request, whole, np.flatnonzero(good))
     answered = beyond.copy()
     answered[whole.kind[best]] = True

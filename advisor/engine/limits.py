@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -17,7 +16,7 @@ from advisor.catalog.support import most_startable
 from advisor.domain import Candidate, Spec, Task
 from advisor.domain.decision import expected_cost
 from advisor.engine.columns import Booleans, Columns, Floats, Integers, Level
-from advisor.engine.table import Table, best_of_each, distinct, is_among
+from advisor.engine.table import Table, best_of_each
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
@@ -83,7 +82,6 @@ def is_plain(request: NetworkQuestion) -> bool:
 
 def completed(request: NetworkQuestion, table: Table) -> Table:
     """The table with the hours of runs, and with the instances that each row needs, up to `max_count`.
-
     Independent instances have the bottleneck of a single one, and their errors are fully correlated: the
     lower bound of n is n times that of one (docs/scaling.md). Where a miss counts by its cost, more rows
     follow, with larger counts up to that whose lower bound is enough: more instances miss less often."""
@@ -115,7 +113,6 @@ def _count_needed(request: NetworkQuestion, table: Table, level: Level) -> Integ
 
 def with_runs(request: NetworkQuestion, table: Table) -> Table:
     """The table with the hours of the request's run, if any, on one instance or on all nodes of a training.
-
     Training reads its data from the disk in the first epoch, and from the page cache, as far as RAM holds it,
     in later ones."""
     samples = request.run_samples
@@ -209,7 +206,7 @@ def aims(request: NetworkQuestion, table: Table) -> list[Aim]:
     """The target and each limit that the rate decides, as rates with the value that they must reach."""
     goals = list[Aim]()
     if request.target_throughput is not None:
-        goals.append(((table.lower, table.median, table.upper), request.target_throughput))
+        goals.append((table.rates, request.target_throughput))
     with np.errstate(divide="ignore", invalid="ignore"):
         if request.max_latency_ms is not None:
             lower, median = 1 / table.p99_seconds
@@ -231,35 +228,19 @@ def level_of(request: SpecQuestion) -> Level:
     return Level.SURE if request.is_sure else Level.MEDIAN
 
 
-class Deciding(NamedTuple):
-    """Values (n,) that must keep target and limits."""
-
-    rate: Floats
-    p99_seconds: Floats
-    first_rate: Floats
-    hours: Floats | None
-
-
-def deciding(request: NetworkQuestion, table: Table) -> Deciding:
-    """The values of rows that are compared with the target and limits."""
-    level = level_of(request)
-    hours = None if table.hours is None else table.hours[level]
-    return Deciding(table.count * table.each[level], table.p99_seconds[level], table.first[level], hours)
-
-
 def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:
     """The limits of the request, in the order in which they are checked."""
-    rate, p99_seconds, first_rate, hours = deciding(request, table)
-    run_rate = run_rates(request, table)
+    level, run_rate = level_of(request), run_rates(request, table)
+    rate, hours = table.rates[level], None if table.hours is None else table.hours[level]
     if not request.allow_extrapolation:
         yield Limit("no_interval", table.calibrated, run_rate)
     if request.max_latency_ms is not None:
-        yield Limit.most("latency", 1000 * p99_seconds, request.max_latency_ms)
+        yield Limit.most("latency", 1000 * table.p99_seconds[level], request.max_latency_ms)
     if request.target_throughput is not None:
         yield Limit.least(TOO_SLOW, rate, request.target_throughput)
     least = _least_first_rate(request, rate)
     if least is not None:
-        yield Limit.least("slow_first_epoch", first_rate, least)
+        yield Limit.least("slow_first_epoch", table.first[level], least)
     if hours is not None and request.max_hours is not None:
         yield Limit("too_long", hours <= request.max_hours, run_rate, hours / request.max_hours)
     if hours is not None and request.max_run_usd is not None:
@@ -270,8 +251,13 @@ def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:
 
 def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] = ()) -> Booleans:
     """Which rows keep all limits except those with the reasons `but_for`."""
-    keeps = np.ones(len(table), dtype=bool)
-    for limit in limits(request, table):
+    return keeping_all(limits(request, table), len(table), but_for)
+
+
+def keeping_all(judged: Iterable[Limit], count: int, but_for: Sequence[str] = ()) -> Booleans:
+    """Which of `count` rows keep all of these limits except those with the reasons `but_for`."""
+    keeps = np.ones(count, dtype=bool)
+    for limit in judged:
         if limit.reason not in but_for:
             keeps &= limit.keeps
     return keeps
@@ -279,7 +265,6 @@ def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] 
 
 def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats | float | None:
     """The least rate that the first pass over the data needs, for rows of this `rate`; None without a limit.
-
     Later epochs read from RAM what the first one read from the disk. Without this limit, a good rate of later
     epochs would allow a disk with which the first takes days. A run's cost counts its first epoch anyhow."""
     if request.task is not Task.TRAINING:
@@ -295,9 +280,10 @@ def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats 
 
 def run_rates(request: NetworkQuestion, table: Table) -> Floats:
     """The rate that decides: the mean over the whole run, where there is one."""
-    rate, _, _, hours = deciding(request, table)
-    if hours is None or request.run_samples is None:
-        return rate
+    level = level_of(request)
+    if table.hours is None or request.run_samples is None:
+        return np.asarray(table.rates[level])
+    hours = table.hours[level]
     with np.errstate(divide="ignore"):
         whole = request.run_samples / (hours * 3600)
     return np.where((hours > 0) & (hours < np.inf), whole, 0.0)
@@ -323,8 +309,8 @@ def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers, chan
     """The rows of the chosen rows' specs at good batches: among those that are most likely to keep target and
     limits, the smallest within 5 % of their best lower bound."""
     spec, lower = table.spec * (MOST_INSTANCES + 1) + table.count, table.lower
-    known = distinct(spec[chosen])
-    same = np.flatnonzero(is_among(spec, known))
+    known = np.unique(spec[chosen])
+    same = np.flatnonzero(np.isin(spec, known))
     spec, index = spec[same], np.searchsorted(known, spec[same])
     chances, lower = chances[same], lower[same]
     surest, most = np.zeros(len(known)), np.zeros(len(known))
@@ -345,7 +331,7 @@ def closest_of_each(
     closest: dict[int, tuple[int, str]] = {}
     for limit in judged:
         keeps = rows[limit.keeps[rows]]
-        lost = rows[~is_among(kinds[rows], kinds[keeps])]
+        lost = rows[~np.isin(kinds[rows], kinds[keeps])]
         # Equal rates may differ in their last digits: rounded, the cheapest of them is taken.
         best = lost[best_of_each(kinds[lost], -_about(limit.nearness[lost]), usd[lost])]
         closest |= {int(kinds[row]): (row, limit.reason) for row in best.tolist()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
 from functools import cached_property, partial
 from operator import attrgetter
 from threading import Lock
@@ -17,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, CpuOnly, OfferQuery
-from advisor.domain import ANY, HOURS_PER_MONTH, Candidate, Disk, Offer, Rejected, Task, Workload
+from advisor.domain import Candidate, Disk, Offer, Rejected, Task, Workload
 from advisor.engine.candidates import (
     Attached,
     Runnable,
@@ -234,12 +233,6 @@ class Preparations:
         self._sites = Kept[tuple[object, ...], Site](most)
         self._prepared = Kept[NetworkQuestion, Prepared](most, _MOST_TABLE_ROWS)
 
-    def apart(self, most: int) -> Preparations:
-        """Preparations that share all but the tables with these."""
-        own = copy(self)
-        own._prepared = Kept(most)
-        return own
-
     def is_of(self, catalog: Catalog, model: PerformanceModel) -> bool:
         """Whether they are for this same catalogue and model (by identity)."""
         return self.catalog is catalog and self.model is model
@@ -277,37 +270,20 @@ class Preparations:
         return self._predictions.of(key, make)
 
 
+# Attributes of a question that its prepared table does not depend on: targets, limits, and what only filters
+# types or shows candidates.
+_NOT_OF_TABLES = (
+    *("target_throughput", "required_confidence", "max_usd_per_hour", "epochs", "samples", "max_hours"),
+    *("start_minutes", "max_first_epoch_hours", "max_run_usd", "most_instances", "max_count", "max_results"),
+    *("horizon_hours", "max_shown", "pareto", "model_asked", "namesake", "gpu_filter", "gpus", "vcpus"),
+    *("min_gpu_memory_mib", "max_gpu_memory_mib", "compute_capability", "memory_mib", "accelerated_only"),
+    "explain_rejected",
+)
+
+
 def key_of(request: NetworkQuestion) -> NetworkQuestion:
     """The request without its target and the fields that only filter candidates."""
-    return replace(
-        request,
-        target_throughput=None,
-        required_confidence=None,
-        max_usd_per_hour=None,
-        epochs=None,
-        samples=None,
-        max_hours=None,
-        start_minutes=None,
-        max_first_epoch_hours=None,
-        max_run_usd=None,
-        most_instances=None,
-        max_count=1,
-        horizon_hours=HOURS_PER_MONTH,
-        max_results=1,
-        max_shown=None,
-        pareto=False,
-        model_asked=None,
-        namesake=None,
-        gpu_filter=None,
-        gpus=(),
-        min_gpu_memory_mib=None,
-        max_gpu_memory_mib=None,
-        compute_capability=ANY,
-        vcpus=ANY,
-        memory_mib=ANY,
-        accelerated_only=False,
-        explain_rejected=False,
-    )
+    return request.without(_NOT_OF_TABLES)
 
 
 def _by_type(catalog: Catalog, query: OfferQuery) -> dict[str, list[Offer]]:

@@ -27,7 +27,7 @@ from advisor.domain import (
 )
 from advisor.engine.candidates import batches_of, plain_workload
 from advisor.engine.columns import Booleans, Floats, Integers
-from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW, deciding, factors_of, limits
+from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW, factors_of, level_of, limits
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.models.performance.model import PerformanceModel
@@ -314,21 +314,19 @@ def rejected_row(request: NetworkQuestion, table: Table, row: int, reason: str) 
 def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
     """The limit that a row misses, as text with the deciding number."""
     shown = table.take(np.array([row]))
-    rate, p99_seconds, first_rate, _ = (
-        None if column is None else float(column[0]) for column in deciding(request, shown)
-    )
+    level = level_of(request)
     if reason == TOO_SLOW:
         return _too_slow(request, shown)
     if reason == "slow_first_epoch":
         return Message(
             _FIRST_EPOCH_TEXTS[request.is_sure].text,
             code=reason,
-            hours=ceil_span(request.dataset.samples / (first_rate or 0.0) / 3600),
-            most=most_first_epoch_hours(request, rate or 0.0),
+            hours=ceil_span(request.dataset.samples / float(shown.first[level, 0]) / 3600),
+            most=most_first_epoch_hours(request, float(shown.rates[level, 0])),
         )
     if reason == "latency":
         text = _LATENCY_TEXTS[request.is_sure].text
-        batch, ms = int(shown.batch[0]), ceil_ms(p99_seconds or 0.0)
+        batch, ms = int(shown.batch[0]), ceil_ms(float(shown.p99_seconds[level, 0]))
         return Message(text, code=reason, batch=batch, ms=ms, limit=request.max_latency_ms)
     usd = float(shown.usd[0])
     if shown.hours is not None:

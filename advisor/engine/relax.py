@@ -25,12 +25,11 @@ from advisor.patience import SpentError
 def relaxations(
     task: Task[R, O, T, C, A], answer: A, *, effort: Effort | None = None
 ) -> tuple[Relaxation, ...]:
-    """Relaxations with which some spec answers, cheapest first, old spot prices last.
-
-    Each names one constraint and the least change that is enough by the bounds, or else by the medians. Where
-    no single one is enough, each names two limiting constraints, and where no two are, a single relaxation
-    names as many as it takes. Empty where `answer` has a chosen spec, and where the workload runs nowhere.
-    `effort` records whether the search ended early."""
+    """Relaxations with which some spec answers, cheapest first, old spot prices last. Each names one
+    constraint and the least change that is enough by the bounds, or else by the medians. Where no single one
+    is enough, each names two limiting constraints, and where no two are, a single relaxation names as many as
+    it takes. Empty where `answer` has a chosen spec, and where the workload runs nowhere. `effort` records
+    whether the search ended early."""
     if answer.chosen is not None:
         return ()
     effort = effort or Effort()

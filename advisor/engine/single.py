@@ -61,7 +61,6 @@ def predict_instance(
     today: date | None = None,
 ) -> InstancePrediction:
     """The prediction of `request` on instance type `name`; raises `UsageError` where it cannot run there.
-
     Without a disk in the request, it has the cheapest disk whose lower bound is within 5 % of the best, and
     on it the smallest batch within 5 % of the best, as `recommend` shows it. Prices that are old on `today`
     get a warning."""

@@ -61,11 +61,10 @@ def batch_latencies(
 
 
 def batch_latency(workload: Workload, vcpus: float, prediction: Prediction) -> Latency | None:
-    """The latency of a batch: decoding, copying and computing in sequence; None without inference.
-
-    A sample is decoded on one vCPU, so that a batch smaller than the vCPUs takes as long as one sample.
-    Reading the disk does not count: requests arrive in memory. p99 is the jitter factor times the latency at
-    the lower bound of a prediction without a disk."""
+    """The latency of a batch: decoding, copying and computing in sequence; None without inference. A sample
+    is decoded on one vCPU, so that a batch smaller than the vCPUs takes as long as one sample. Reading the
+    disk does not count: requests arrive in memory. p99 is the jitter factor times the latency at the lower
+    bound of a prediction without a disk."""
     if workload.task is not Task.INFERENCE:
         return None
     batch, rates = float(workload.batch_size), prediction.stage_rates
@@ -257,12 +256,11 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Table(Struct, frozen=True, kw_only=True):
-    """Candidates as columns (n,), in the order in which they were made.
-
-    `kind`, `option` and `row` are indices of the instance types, options and predictions of `source`; `spec`
-    numbers offers with a disk. Rates and times are (3, n) by `Level` (p99 only its first two): rates `each`
-    of one instance, `first` of the first pass over the data, of all nodes that train together, and the
-    `hours` of the run on all `count` instances, including `start_hours`; None where there is no run."""
+    """Candidates as columns (n,), in the order in which they were made. `kind`, `option` and `row` are
+    indices of the instance types, options and predictions of `source`; `spec` numbers offers with a disk.
+    Rates and times are (3, n) by `Level` (p99 only its first two): rates `each` of one instance, `first` of
+    the first pass over the data, of all nodes that train together, and the `hours` of the run on all `count`
+    instances, including `start_hours`; None where there is no run."""
 
     source: Candidates
     kind: Integers
@@ -302,6 +300,11 @@ class Table(Struct, frozen=True, kw_only=True):
         return self.count * (self.offer_usd + self.disk_usd)
 
     @property
+    def rates(self) -> Floats:
+        """The rates (3, n) of all instances together."""
+        return self.count * self.each
+
+    @property
     def lower(self) -> Floats:
         """The lower bound of the rate of all instances together."""
         return self.count * self.each[Level.SURE]
@@ -310,11 +313,6 @@ class Table(Struct, frozen=True, kw_only=True):
     def median(self) -> Floats:
         """The median rate of all instances together."""
         return self.count * self.each[Level.MEDIAN]
-
-    @property
-    def upper(self) -> Floats:
-        """The upper bound of the rate of all instances together."""
-        return self.count * self.each[Level.HOPED]
 
     def take(self, rows: Integers | Booleans) -> Table:
         """Some of the rows."""
@@ -403,20 +401,6 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 _COLUMNS = tuple(n for n in Table.__struct_fields__ if n not in ("source", "hours", "start_hours"))
-
-
-def distinct(values: Integers) -> Integers:
-    """The distinct values, rising. `np.unique` without an index imports numpy.ma, 10 ms of a start."""
-    return np.asarray(np.unique(values, return_index=True)[0])
-
-
-def is_among(values: Integers, wanted: Integers) -> Booleans:
-    """Which values are among the wanted ones; `np.isin` imports numpy.ma, too."""
-    known = distinct(wanted)
-    if not len(known):
-        return np.zeros(len(values), dtype=bool)
-    nearest = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.asarray(known[nearest] == values)
 
 
 def best_of_each(groups: Integers, *keys: Floats | Integers) -> Integers:

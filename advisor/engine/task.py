@@ -27,6 +27,7 @@ from advisor.engine.limits import (
     closest,
     closest_of_each,
     factors_of,
+    keeping_all,
     lowest_chances,
 )
 from advisor.engine.table import best_of_each
@@ -45,27 +46,22 @@ ALIKE = 1.02
 
 
 class Options(Protocol):
-    """The options that can run at all, whatever the target."""
+    """The options that can run at all, whatever the target; the types that cannot run the work, each with its
+    reason, and the number of priced offers looked at."""
 
     @property
-    def rejected(self) -> Sequence[Rejected]:
-        """Types that cannot run the work, each with its reason."""
-
+    def rejected(self) -> Sequence[Rejected]: ...  # noqa: D102
     @property
-    def considered(self) -> int:
-        """Priced offers looked at."""
+    def considered(self) -> int: ...  # noqa: D102
 
 
 class HasSpec(Protocol):
-    """A candidate."""
+    """A candidate: what is rented, and the chance that it keeps the target and the limits on its rate."""
 
     @property
-    def spec(self) -> Spec:
-        """What is rented."""
-
+    def spec(self) -> Spec: ...  # noqa: D102
     @property
-    def probability(self) -> float | None:
-        """The chance that it keeps the target and the limits that its rate decides."""
+    def probability(self) -> float | None: ...  # noqa: D102
 
 
 R = TypeVar("R", bound=SpecQuestion)
@@ -160,11 +156,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     def answering(self, request: R, table: T, *, but_for: Sequence[str] = ()) -> Booleans:
         """Which rows keep all limits except those with the reasons `but_for`."""
-        keeps = np.ones(len(table), dtype=bool)
-        for limit in self.limits(request, table):
-            if limit.reason not in but_for:
-                keeps &= limit.keeps
-        return keeps
+        return keeping_all(self.limits(request, table), len(table), but_for)
 
     def chance(self, request: R, table: T) -> Floats:
         """The probability that rows keep the target and every limit that rates decide."""

@@ -211,15 +211,9 @@ class LanguageQuestion(spec.SpecQuestion):
 
 
 class ServingQuestion(LanguageQuestion):
-    """A language model to serve, and its requests. None leaves a field to the advisor; `input_tokens` and
-    `output_tokens` are 0 where left out.
-
-    They are means of one request; `prefix_share` is the share of the input whose KV cache is already there.
-    At most one target: output tokens or requests per second of all instances together, or users, each with
-    one request in flight. `max_tpot_ms` limits the time per output token after the first, `max_e2e_seconds`
-    that of a whole request; `context_tokens` is the longest sequence that must fit. `max_ready_seconds`
-    counts from the start of the engine to its first answer. `precision` None is the format of the published
-    weights."""
+    """A language model to serve, and its requests, by their means; `input_tokens` and `output_tokens` are 0
+    where left out. It has at most one target: output tokens or requests per second of all instances together,
+    or users, each with one request in flight."""
 
     task: LanguageTask = _language(
         "What the GPUs do: generation.",
@@ -476,10 +470,7 @@ class MemoryGeneration(ServingQuestion):
 
 
 class TuningQuestion(LanguageQuestion):
-    """A language model to fine-tune on `tokens` tokens, in sequences of `sequence` tokens.
-
-    `micro_batch` counts sequences per GPU in one pass. `max_hours` and `max_run_usd` limit the upper bounds
-    of the run."""
+    """A language model to fine-tune; `max_hours` and `max_run_usd` limit the upper bounds of the run."""
 
     task: LanguageTask = _language(
         "What the instance does: finetuning.",

@@ -94,12 +94,10 @@ _OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples", "start
 
 class NetworkQuestion(spec.SpecQuestion):
     """A network, its task and data, and limits on the spec. None leaves a field to the advisor; `input` None
-    is the network's default.
-
-    `advisor.questions.settled` resolves `network`, `dataset` and `input` to the network's. It also sets
-    `sample_input`, one sample as the network takes it ('seq:128'); `writes_text`, whether the network
-    generates text token by token; `model_asked`, the user's name for the network where that differs; and
-    `namesake`, another network of almost the same name."""
+    is the network's default. `advisor.questions.settled` resolves `network`, `dataset` and `input` to the
+    network's. It also sets `sample_input`, one sample as the network takes it ('seq:128'); `writes_text`,
+    whether the network generates text token by token; `model_asked`, the user's name for the network where
+    that differs; and `namesake`, another network of almost the same name."""
 
     splits: ClassVar[bool] = False  # whether several instances may share the work by default
 
@@ -353,16 +351,11 @@ class Recommend(NetworkQuestion):
                 "{field} is of borderline candidates, which only a target has, and of {market} any",
                 hint="give a {target_throughput}, or leave it out",
             )
-        limits = {
-            "max_hours": self.max_hours,
-            "max_cost": self.max_run_usd,
-            "start_minutes": self.start_minutes,
-        }
-        for field in limits if self.epochs is None and self.samples is None else ():
-            if limits[field] is not None:
-                raise wrong(
-                    field, "{field} limits a run", hint="say how long it is with {epochs} or {samples}"
-                )
+        is_endless = self.epochs is None and self.samples is None
+        for name in ("max_hours", "max_run_usd", "start_minutes") if is_endless else ():
+            if getattr(self, name) is not None:
+                hint = "say how long it is with {epochs} or {samples}"
+                raise wrong(self.declared[name].name, "{field} limits a run", hint=hint)
 
 
 class Verify(NetworkQuestion):

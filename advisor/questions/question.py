@@ -21,13 +21,11 @@ class Needed:
 
 
 class Field(NamedTuple):
-    """One field: its help in plain English, its kind, and what None means (`usual`).
-
-    `where` is 'both', or 'cli' or 'http' for a field of one of them; a field that is only
-    `required_of_clients` can be given in another way on the command line. `section` is its heading in
-    `--help`. `name` is its name for users, `attribute` that in the record, which has `value` where the field
-    was left out. A field that is not `in_document` is replaced in an answer's document by what it was
-    resolved to."""
+    """One field: its help in plain English, its kind, and what None means (`usual`). `where` is 'both', or
+    'cli' or 'http' for a field of one of them; a field that is only `required_of_clients` can be given in
+    another way on the command line. `section` is its heading in `--help`. `name` is its name for users,
+    `attribute` that in the record, which has `value` where the field was left out. A field that is not
+    `in_document` is replaced in an answer's document by what it was resolved to."""
 
     help: str
     kind: Kind
@@ -96,11 +94,10 @@ class _QuestionType(StructMeta):
 
 
 class Question(Struct, metaclass=_QuestionType):
-    """A question as typed values; None leaves a field to the advisor.
-
-    A question that contradicts itself cannot be made: `__post_init__` raises `UsageError`. `fields` are the
-    ones that users give, by their names for users; `asks` has their attributes in order, where a question
-    does not take all that it inherits. Fields that a class declares come last."""
+    """A question as typed values; None leaves a field to the advisor. A question that contradicts itself
+    cannot be made: `__post_init__` raises `UsageError`. `fields` are the ones that users give, by their names
+    for users; `asks` has their attributes in order, where a question does not take all that it inherits.
+    Fields that a class declares come last."""
 
     declared: ClassVar[Mapping[str, Field]] = {}
     fields: ClassVar[Mapping[str, Field]] = {}
@@ -120,6 +117,11 @@ class Question(Struct, metaclass=_QuestionType):
     def differs(self, field: Field) -> bool:
         """Whether a field has to be given to ask this question: its value is not the default."""
         return field.required or bool(getattr(self, field.attribute) != field.value)
+
+    def without(self, names: Iterable[str]) -> Self:
+        """The question with the defaults of these attributes."""
+        defaults = dict(zip(self.__struct_fields__[::-1], self.__struct_defaults__[::-1], strict=False))
+        return structs.replace(self, **{name: defaults[name] for name in names})
 
     def replace(self, **changes: Any) -> Self:
         """The question with some attributes changed; the same checks apply."""

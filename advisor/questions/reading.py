@@ -58,9 +58,8 @@ def from_fields(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
 
 
 def from_values(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
-    """A question from a client's JSON values by field; null leaves a field out.
-
-    `UsageError` names the field."""
+    """A question from a client's JSON values by field; null leaves a field out. `UsageError` names the
+    field."""
     given = [name for name, value in values.items() if value is not None]
     kind = kind_for(kinds, values.get("task"), given)
     fields, every = _client_fields(kind), _every_client_field(kinds)
@@ -118,9 +117,8 @@ def from_pairs(kinds: Kinds[Q], pairs: Iterable[tuple[str, str]]) -> Q:
 
 
 def options_of(question: Question) -> list[str]:
-    """The words of a command line that asks this: ['--task', 'inference', ..].
-
-    Fields at their defaults are left out."""
+    """The words of a command line that asks this: ['--task', 'inference', ..]. Fields at their defaults are
+    left out."""
     words: list[str] = []
     for name, texts in texts_of(question).items():
         option = option_name(name)

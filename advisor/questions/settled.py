@@ -80,9 +80,8 @@ def today() -> date:
 def settled_network(
     question: N, networks: NetworkTable, catalog: Catalog, profile: ProfilePath | None = None
 ) -> N:
-    """The settled question about a network; `profile` reads a data set that is a path.
-
-    `UsageError` names the field and a hint."""
+    """The settled question about a network; `profile` reads a data set that is a path. `UsageError` names the
+    field and a hint."""
     facts, sample_input = network_of(question, networks)
     dataset = dataset_for(question.dataset_name, facts, question.task, profile)
     if question.dataset_format:
@@ -470,7 +469,6 @@ def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[Netwo
 
 def parse_input(text: str, facts: NetworkFacts) -> str:
     """The network's input for a size: '384' -> '3x384x384' or 'seq:384'; '3x384x384' stays as it is.
-
     `UsageError` for a size that the network cannot take."""
     wanted = text.strip().lower().removesuffix("px")
     if facts.data is DataKind.TOKENS:

@@ -120,13 +120,9 @@ class SpecQuestion(Question):
     None, with an even chance, and the cost of a miss counts by its chance.
 
     `region` None is every region, once the cloud's usual one is filled in: each type is then taken where it
-    is cheapest; `market` None is every market. Instances count if their price is of `price_kinds` (empty:
-    all); with `fresh_on` only if it is not old on that day. Two conditions that the decision sets concern
-    disks, too: `listed_on` (listed and not old on that day) and `price_spread` (sure enough). `disk` without
-    a size gets one that holds the data; `disk_types` limits the choice. `max_gpus` limits the GPUs used per
-    instance (None: all). `vcpu_quota` has pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs that it
-    still allows; other codes are not limited. `horizon_hours` is how long the spec will be paid for: it
-    decides whether a verifying trial pays off and, on any market, whether a commitment does."""
+    is cheapest; `market` None is every market. The decision narrows prices by `fresh_on` (of instances: not
+    old on that day), `listed_on` (listed and not old) and `price_spread` (sure enough). `vcpu_quota` has
+    pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs that it still allows."""
 
     required_confidence: float | None = ask(
         "Probability with which bounds must hold: at 0.9 the p10 has to reach the target.",

@@ -47,10 +47,8 @@ class Lengths(NamedTuple):
 
 
 class TrafficProfile(NamedTuple):
-    """The lengths of requests, and their source.
-
-    `totals` are the tokens of each request in a file, shortest first; `failed` counts requests without an
-    answer, which are left out."""
+    """The lengths of requests, and their source. `totals` are the tokens of each request in a file, shortest
+    first; `failed` counts requests without an answer, which are left out."""
 
     name: str
     source: str
@@ -106,10 +104,9 @@ def traffic_named(text: str) -> TrafficProfile:
 
 
 def traffic_of_file(path: Path) -> TrafficProfile:
-    """The requests in a file, one per line: CSV with a header, or JSON objects.
-
-    Requests without an answer are left out. `UsageError` names the line of a request without such numbers,
-    and refuses columns of no known trace."""
+    """The requests in a file, one per line: CSV with a header, or JSON objects. Requests without an answer
+    are left out. `UsageError` names the line of a request without such numbers, and refuses columns of no
+    known trace."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

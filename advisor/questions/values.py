@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -66,9 +67,8 @@ class GpuFilter(Struct, frozen=True):
 
 
 def parse_gpus(text: str) -> GpuFilter:
-    """The filter in a text: 'T4,L4', '24GiB..48GiB', 'cc8.0..', or several: 'A100,40GiB..'.
-
-    Names are checked against the catalogue later. Raises `UsageError`."""
+    """The filter in a text: 'T4,L4', '24GiB..48GiB', 'cc8.0..', or several: 'A100,40GiB..'. Names are checked
+    against the catalogue later. Raises `UsageError`."""
     if text.strip().lower() == "any":
         return GpuFilter()
     parts = comma_parts(text)
@@ -97,11 +97,6 @@ def parse_vcpus(text: str) -> Range:
     return parse_range(text, lambda end: parse_positive(end, "--vcpus"))
 
 
-def format_vcpus(limits: Range) -> str:
-    """The text that `parse_vcpus` reads."""
-    return format_range(limits, "{:g}".format)
-
-
 def parse_price_kinds(text: str) -> tuple[str, ...]:
     """The kinds of prices to rank in a text: 'list,observed'."""
     kinds = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",")))
@@ -116,9 +111,9 @@ def parse_ram(text: str) -> Range:
     return parse_range(text, parse_memory_mib)
 
 
-def format_ram(limits: Range) -> str:
-    """The text that `parse_ram` reads."""
-    return format_range(limits, size_text)
+# The texts that these read.
+format_vcpus = partial(format_range, write="{:g}".format)
+format_ram = partial(format_range, write=size_text)
 
 
 def _parse_capabilities(text: str) -> Range:
@@ -187,11 +182,10 @@ _NOUNS = {DataKind.IMAGE: "images", DataKind.TOKENS: "text", DataKind.TENSOR: "t
 def dataset_for(
     name: str | None, facts: NetworkFacts, task: Task = Task.TRAINING, profile: ProfilePath | None = None
 ) -> DatasetProfile:
-    """The data set as the network takes it, in the network's samples.
-
-    `name` is a known data set, or a path to images or text that `profile` reads; None is the usual data set
-    of such networks in the task. Nobody stores tensors for inference, so those are requests. `UsageError` for
-    an unknown data set, and for a kind of data that the network cannot take."""
+    """The data set as the network takes it, in the network's samples. `name` is a known data set, or a path
+    to images or text that `profile` reads; None is the usual data set of such networks in the task. Nobody
+    stores tensors for inference, so those are requests. `UsageError` for an unknown data set, and for a kind
+    of data that the network cannot take."""
     is_served = name is None and task is Task.INFERENCE and facts.data is DataKind.TENSOR
     known = _REQUESTS if is_served else _dataset_named(name or _usual_name(facts), facts, profile)
     if known.kind is not facts.data:

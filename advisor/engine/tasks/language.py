@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.catalog.gpus import gpu_link
 from advisor.catalog.support import UNLIMITED_NOTE
-from advisor.domain import HOURS_PER_MONTH, Change, Gpu, Offer, Rejected, Relaxation
+from advisor.domain import Change, Gpu, Offer, Rejected, Relaxation
 from advisor.domain.language import (
     FineTuningCandidate,
     FineTuningRecommendation,
@@ -43,6 +43,10 @@ _MOST_KEPT = 8
 
 # Reasons of certain misses: the memory for users and the price are known, not predicted.
 _CERTAIN, _EVEN = {"users", "over_max_price"}, 0.5
+# Attributes of every question that do not change the options.
+_OF_ANSWERS = (
+    *("max_usd_per_hour", "horizon_hours", "max_results", "required_confidence", "allow_extrapolation"),
+)
 # Reasons for which several instances together may still serve.
 _TOO_SMALL = ("weights", "kv")
 # An offer with its warnings, or with the reason why it is rejected.
@@ -73,8 +77,8 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
     cannot: ClassVar[Message]
     # The hint where one instance is too small, but several together may not be.
     together: ClassVar[Message | None] = None
-    # Values of fields that do not change the options, and of fields for a single instance.
-    not_of_options: ClassVar[Mapping[str, Any]]
+    # Attributes that do not change the options, and values of those for a single instance.
+    not_of_options: ClassVar[tuple[str, ...]]
     of_one_instance: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, catalog: Catalog, model: LanguageModel) -> None:
@@ -92,14 +96,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
     def options(self, request: R, most_usd_per_hour: float | None = None) -> O:
         """The options up to a price, which are kept for requests that differ only in their targets."""
         self.require_possible(request)
-        fields: dict[str, Any] = {
-            "max_usd_per_hour": None,
-            "horizon_hours": HOURS_PER_MONTH,
-            "max_results": 1,
-        }
-        fields |= {"required_confidence": None, "allow_extrapolation": False}
-        key = replace(request, **fields, **self.not_of_options)
-        return self._options(key, most_usd_per_hour)
+        return self._options(request.without((*_OF_ANSWERS, *self.not_of_options)), most_usd_per_hour)
 
     def _options_of_place(self, request: R, most_usd_per_hour: float | None) -> O:
         options = self.options_on(request, self.judged(request, most_usd_per_hour))

@@ -17,7 +17,7 @@ from advisor.domain import Task as Work
 from advisor.engine import decide
 from advisor.engine.assumptions import assumptions, warnings
 from advisor.engine.candidates import asks_for_gpu
-from advisor.engine.columns import Booleans, Floats, Integers
+from advisor.engine.columns import Booleans, Floats, Integers, Level
 from advisor.engine.constraints import ENDLESS, Amount, Choice, Constraint, Effort, of_place
 from advisor.engine.judging import LEAST_SHARE, Judgement, judgement, worth_taking
 from advisor.engine.limits import (
@@ -27,9 +27,9 @@ from advisor.engine.limits import (
     at_count,
     cost,
     count_that_would_do,
-    deciding,
     good_batches,
     is_plain,
+    level_of,
     limits,
     most_count,
     require_countable,
@@ -38,7 +38,7 @@ from advisor.engine.limits import (
 )
 from advisor.engine.prepared import Preparations, key_of
 from advisor.engine.rejected import Missed, Rejections, shortfall
-from advisor.engine.table import Table, distinct, is_among
+from advisor.engine.table import Table
 from advisor.engine.task import Contender, Task
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
@@ -46,8 +46,6 @@ from advisor.models.zoo.networks import can_be_run
 from advisor.questions.network import AUTO, NetworkQuestion
 
 _MOST_NODES = 64
-# Prepared tables kept while relaxing: other places and node counts need tables of their own.
-_MOST_PREPARED = 2
 _MANY_ROWS = 42_000
 _MOST_SHOWN = 10
 
@@ -65,7 +63,7 @@ def table_of_disk_steps(request: NetworkQuestion, preparations: Preparations) ->
     judged, table = options.judged, options.prepared.predicted.table
     if judged is None or table is None:
         return None
-    return table.take(is_among(table.kind, judged.table.kind))
+    return table.take(np.isin(table.kind, judged.table.kind))
 
 
 class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendation]):
@@ -271,35 +269,35 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def needs(self, name: str, request: NetworkQuestion, table: Table) -> Floats:
         if name == "batch_size":
             return table.batch.astype(float)
-        rate, p99_seconds, first_rate, hours = deciding(request, table)
+        level = level_of(request)
         if name == "target_throughput":
             costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
             # Without a target one instance answers: the most instances that are allowed reach more.
             if costs or request.task is Work.TRAINING:
-                return rate
-            return most_count(request, table) * rate / table.count
+                return table.rates[level]
+            return most_count(request, table) * table.rates[level] / table.count
         if name == "max_usd_per_hour":
             return table.usd
         if name == "max_latency_ms":
-            return 1000 * p99_seconds
+            return 1000 * table.p99_seconds[level]
         if name == "max_first_epoch_hours":
-            return request.first_samples / first_rate / 3600
-        hours = np.full(len(table), np.inf) if hours is None else hours
+            return request.first_samples / table.first[level] / 3600
+        hours = np.full(len(table), np.inf) if table.hours is None else table.hours[level]
         return hours if name == "max_hours" else hours * table.usd
 
     def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, NetworkQuestion]:
-        """A task for relaxing, which over all clouds leaves the shared preparations alone."""
-        request, known = answer.request, self.preparations
+        """This task with other types to look at, and the request for them."""
+        request = answer.request
         judged = self._options(request, request.max_results).judged
         many = judged is not None and self._rows_first_seen(request, judged.table) > _MANY_ROWS
         if asks_for_gpu(request) or (many and request.task is not Work.PREPROCESSING):
             # A request for a GPU needs no types without one, of which all clouds have tens of thousands.
             effort.was_stopped = many
             request = replace(request, accelerated_only=True)
-        if request.cloud == "any":
-            known = known.apart(_MOST_PREPARED)
         # The number of shown specs changes no relaxation, but a lower one spares many CPU types.
-        return NetworkTask(known), replace(request, max_results=min(request.max_results, _MOST_SHOWN))
+        return NetworkTask(self.preparations), replace(
+            request, max_results=min(request.max_results, _MOST_SHOWN)
+        )
 
     def every_answer(self, request: NetworkQuestion) -> tuple[Table | None, int]:
         """The table of all specs and batch sizes that answer, unordered, and the number of rows looked at. Of
@@ -316,15 +314,15 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def _rows_first_seen(self, request: NetworkQuestion, table: Table) -> int:
         """The number of rows whose types this task has not looked at before; where only the cheapest types of
         all clouds are judged, it counts only those without an accelerator."""
-        kinds, key = distinct(table.kind), key_of(request)
+        kinds, key = np.unique(table.kind), key_of(request)
         if request.cloud == "any" and is_plain(request):
             options = table.source.options
             beside = request.task is not Work.PREPROCESSING
             has_none = [beside and not is_accelerated(option.offer.instance) for option in options]
-            kinds = distinct(table.kind[np.array(has_none)[table.option]])
+            kinds = np.unique(table.kind[np.array(has_none)[table.option]])
         fresh = [kind for kind in kinds.tolist() if (key, table.names[kind]) not in self._seen]
         self._seen.update((key, table.names[kind]) for kind in fresh)
-        return int(np.count_nonzero(is_among(table.kind, np.array(fresh, dtype=np.intp))))
+        return int(np.count_nonzero(np.isin(table.kind, np.array(fresh, dtype=np.intp))))
 
     def further_relaxations(
         self,
@@ -374,7 +372,7 @@ def _count_relaxation(name: str, option: str, before: object, after: int, gives:
 def _borderline(request: NetworkQuestion, table: Table, limit: float) -> Booleans:
     """Which rows on one GPU miss only the target, which their upper bound reaches, and cost below `limit`."""
     target = request.target_throughput or 0.0
-    near = (table.lower < target) & (target <= table.upper) & (cost(request, table) < limit)
+    near = (table.lower < target) & (target <= table.rates[Level.HOPED]) & (cost(request, table) < limit)
     near &= _has_one_gpu(table)
     return near & answering(request, table, but_for=("too_slow",)) if near.any() else near
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from math import inf
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,8 @@ _METHODS = (LlmMethod.FULL, LlmMethod.LORA, LlmMethod.QLORA)
 # RAM that a run takes, assumed and not measured: the system, a process for each GPU with CUDA's
 # libraries, and a file of weights of the usual 5 GB.
 _BASE_GIB, _PROCESS_GIB = 8.0, 3.0
+# The limits of a question by the reason for which they reject.
+_REASONS = {"too_long": "max_hours", "over_max_cost": "max_run_usd", "over_max_price": "max_usd_per_hour"}
 # The part of a tuning that depends on the offer: card, number of GPUs, and the link between them.
 _Key = tuple[GpuFacts, int, str]
 
@@ -118,10 +120,7 @@ class TuningTask(
 
     answer, prediction = FineTuningRecommendation, TuningPrediction
     cannot = Message("{name} cannot tune {model}: {why}")
-    not_of_options: ClassVar = {
-        **dict.fromkeys(("target_tokens_per_second", "max_hours", "max_run_usd", "start_minutes")),
-        "tokens": 1.0,
-    }
+    not_of_options = ("target_tokens_per_second", "max_hours", "max_run_usd", "start_minutes")
 
     def __init__(self, catalog: Catalog, model: LanguageModel, predictor: FineTuningPredictor) -> None:
         super().__init__(catalog, model)
@@ -205,21 +204,15 @@ class TuningTask(
         return TuningTable.of(options.options) if options.options else None
 
     def limits(self, request: TuningQuestion, table: TuningTable) -> list[Limit]:
-        limits, target = list[Limit](), request.target_tokens_per_second
-        level = level_of(request)
-        rates = table.rates[level]
+        limits, rates = list[Limit](), table.rates[level_of(request)]
         if not request.allow_extrapolation:
             calibrated = np.array([option.calibrated for option in table.options])
             limits.append(Limit("uncalibrated", calibrated, rates))
-        if target is not None:
-            limits.append(Limit.least("too_slow", rates, target))
-        for reason, most, values in (
-            ("too_long", request.max_hours, table.hours(request)[level]),
-            ("over_max_cost", request.max_run_usd, table.run_usd(request)[level]),
-            ("over_max_price", request.max_usd_per_hour, table.usd),
-        ):
-            if most is not None:
-                limits.append(Limit.most(reason, values, most))
+        if request.target_tokens_per_second is not None:
+            limits.append(Limit.least("too_slow", rates, request.target_tokens_per_second))
+        for reason, name in _REASONS.items():
+            if (most := getattr(request, name)) is not None:
+                limits.append(Limit.most(reason, self.needs(name, request, table), most))
         return limits
 
     def cost_at(self, request: TuningQuestion, table: TuningTable, level: Level) -> Floats:

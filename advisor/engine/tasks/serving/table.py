@@ -46,11 +46,10 @@ def traffic_of(request: ServingQuestion) -> Traffic:
 
 
 class Rates(NamedTuple):
-    """Rates of one replica under loads of shape (...); the first axis of rates and times is `Level`.
-
-    `output` is output tokens per second, times are seconds; nan where there is no such load, or where the
-    replica cannot carry it. `binds` holds values of `ServingBind`; `tails` (12, ...) are the ratios of TTFT,
-    TPOT and time of a request at each of `PERCENTILES` to their means."""
+    """Rates of one replica under loads of shape (...); the first axis of rates and times is `Level`. `output`
+    is output tokens per second, times are seconds; nan where there is no such load, or where the replica
+    cannot carry it. `binds` holds values of `ServingBind`; `tails` (12, ...) are the ratios of TTFT, TPOT and
+    time of a request at each of `PERCENTILES` to their means."""
 
     concurrency: Floats
     output: Floats
@@ -110,7 +109,6 @@ Predicted = dict[float, dict[tuple[Traffic, bool, int, float], Any]]
 
 class Replicas:
     """Predicts the distinct deployments of options (`ServedModel` makes each once) under a request's traffic.
-
     `held` is the number of mean requests that each holds at once. Predictions are kept, since all bounds come
     together and searches for counts return to the same loads."""
 

@@ -82,11 +82,10 @@ class ServingTask(
         gpu=FieldName("gpu"),
     )
     of_one_instance: ClassVar = {"max_count": 1}
-    not_of_options: ClassVar = {
-        **dict.fromkeys(("target_output_tokens_per_second", "target_requests_per_second", "users")),
-        **dict.fromkeys(("max_ttft_ms", "max_tpot_ms", "max_e2e_seconds")),
-        **of_one_instance,
-    }
+    not_of_options = (
+        *("target_output_tokens_per_second", "target_requests_per_second", "users", "max_count"),
+        *("max_ttft_ms", "max_tpot_ms", "max_e2e_seconds"),
+    )
 
     def __init__(
         self, catalog: Catalog, model: LanguageModel, predictor: ServingPredictor, draft: Draft | None = None
