@@ -24,7 +24,8 @@ from advisor.sweeps.datasets.tar_shards import write_shards
 from advisor.sweeps.datasets.transforming import Change, changed, picture
 from advisor.units import format_mib
 
-TARGETS = ("files", "tar", "lmdb", "recordio")
+_WRITERS = {"files": write_files, "tar": write_shards, "lmdb": write_lmdb, "recordio": write_records}
+TARGETS = tuple(_WRITERS)
 Progress = Callable[[int, int], None]
 _SAMPLES_TOGETHER = 32
 _REPORT_EVERY_SECONDS = 0.5
@@ -74,12 +75,7 @@ def convert(
     start = time.perf_counter()
     with opening.made_whole(folder) as unfinished:
         samples = _with_progress(_changed(source, path, change, 0 if copied else processes), source, progress)
-        if target == "lmdb":
-            write_lmdb(unfinished, samples, len(source))
-        else:
-            {"tar": write_shards, "recordio": write_records, "files": write_files}[target](
-                unfinished, samples
-            )
+        _WRITERS[target](unfinished, samples)
         seconds = time.perf_counter() - start
         profile = replace(opening.profile_folder(unfinished), name=folder.name)
         opening.write_profile(unfinished, profile, converted_from=path.name)

@@ -31,7 +31,7 @@ SIDE = 256
 # A Datum of 196,608 bytes and its head take 49 pages of 4 KiB; one more is for branches and leaves.
 BYTES_A_RECORD = 50 * 4096
 _RECORDS_A_TRANSACTION = 500
-_ROOM_BYTES = 64 << 20
+_MAP_BYTES = 1 << 42  # address space, not disk
 # LMDB allows one environment of a file in a process, and none that was opened before a fork. It is opened at
 # the first read: before, its mapped pages would stay in memory when a trial empties the page cache.
 _OPEN: dict[tuple[int, int], lmdb.Environment] = {}  # by device and inode
@@ -81,17 +81,16 @@ def _keys_of(file: Path) -> np.ndarray:
         raise DataError(f"cannot list the LMDB's records ({error})", hint="convert it again") from error
 
 
-def write_lmdb(folder: Path, samples: Iterable[Sample], most: int) -> int:
-    """Write `data.mdb` with up to `most` samples of pixels; returns their number.
+def write_lmdb(folder: Path, samples: Iterable[Sample]) -> int:
+    """Write `data.mdb` with samples of pixels; returns their number.
 
     Keys are zero-padded numbers, as in Caffe's convert_imageset. Raises `OSError` (ENOSPC) if the disk is
     full, like the other writers."""
     lmdb = _library()
-    size = most * BYTES_A_RECORD * 2 + _ROOM_BYTES  # address space, not disk
     count, pending = 0, iter(samples)
     try:
         # `sync=False`: the data set is renamed into place only after the one sync at the end.
-        with lmdb.open(str(folder), map_size=size, sync=False, lock=False) as environment:
+        with lmdb.open(str(folder), map_size=_MAP_BYTES, sync=False, lock=False) as environment:
             while batch := list(islice(pending, _RECORDS_A_TRANSACTION)):
                 with environment.begin(write=True) as transaction:
                     for sample in batch:

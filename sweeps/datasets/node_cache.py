@@ -146,8 +146,7 @@ def cached_data(address: str, on_progress: Progress = lambda _here, _all: None) 
 
 def is_cached(address: str) -> bool:
     """Whether the complete data set is on this machine."""
-    address = address.rstrip("/")
-    return _complete(_entry_of(address), address) is not None
+    return _complete(_entry_of(address.rstrip("/"))) is not None
 
 
 def remote_profile(address: str) -> DatasetProfile | None:
@@ -170,19 +169,18 @@ def _locked_data(lock: IO[bytes], entry: Path, address: str, on_progress: Progre
     filled: CachedData | None = None
     while True:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        if existing := _complete(entry, address):
+        if existing := _complete(entry):
             os.utime(entry / ABOUT)  # marks the time of the last use
             return filled or existing
         fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a running download
-        if not _complete(entry, address):
+        if not _complete(entry):
             filled = _Fill(address, entry, on_progress).run()
 
 
-def _complete(entry: Path, address: str) -> CachedData | None:
+def _complete(entry: Path) -> CachedData | None:
     with suppress(OSError, ValueError, TypeError, KeyError):
         about = json.loads((entry / ABOUT).read_bytes())
-        if about["address"] == address:
-            return CachedData(path=entry / about.pop("path"), **about)
+        return CachedData(path=entry / about.pop("path"), **about)
     return None
 
 

@@ -73,12 +73,8 @@ def read_serving_anchor(
             for number, load in enumerate(document["loads"], 1)
         ]
         tails = [tail for load in document["loads"] if (tail := _tail(load))]
-    except KeyError as error:
-        raise _no_anchor(path, f"it lacks {error}") from error
-    except (TypeError, AttributeError, ArithmeticError) as error:
-        raise _no_anchor(path, "it is not built like one") from error
-    except ValueError as error:
-        raise _no_anchor(path, str(error)) from error
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise _no_anchor(path, f"{type(error).__name__}: {error}") from error
     observations = tuple(row for row in rows if isinstance(row, ServingObservation))
     refused = tuple(row for row in rows if isinstance(row, str))
     if not observations:
