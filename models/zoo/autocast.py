@@ -45,7 +45,7 @@ def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
             step, kept = _step(outputs, steps), _step(reserve, steps)
             for _ in range(steps):
                 _log_product(log, step, by_state, kept)
-                log.add("rnn_step", "elementwise", NO_WORK, [kept, step], [kept, step])
+                log.add("elementwise", NO_WORK, [kept, step], [kept, step])
             return outputs
 
         @staticmethod
@@ -53,7 +53,7 @@ def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
             inputs, by_input, by_state, outputs, reserve = ctx.saved_tensors
             step, kept = _step(outputs, ctx.steps), _step(reserve, ctx.steps)
             for _ in range(ctx.steps):
-                log.add("rnn_step_backward", "elementwise", NO_WORK, [kept, step], [kept, step])
+                log.add("elementwise", NO_WORK, [kept, step], [kept, step])
                 _log_product(log, step, by_state, kept)
             results = [torch.empty_like(entry) for entry in (inputs, by_input, by_state)]
             _log_product(log, gradient, by_input, results[0])
@@ -107,7 +107,7 @@ def _log_product(log: KernelLog, inputs: torch.Tensor, weight: torch.Tensor, res
     from advisor.models.zoo.kernels import product_work
 
     work = product_work(inputs.numel() // inputs.shape[-1], weight)
-    log.add("rnn_product", "linear", work, [inputs, weight], result)
+    log.add("linear", work, [inputs, weight], result)
 
 
 _IN_FP16 = names(
@@ -198,7 +198,7 @@ def _fused_attention(log: KernelLog) -> Callable[..., Any]:
             ctx.share = share
             work = scaled(attention_work(query, key, value), share)
             reads = [query, key, value, mask]
-            log.add(_ATTENTION, _attention_kind(mask), work, reads, result)
+            log.add(_attention_kind(mask), work, reads, result)
             return result
 
         @staticmethod
@@ -209,7 +209,7 @@ def _fused_attention(log: KernelLog) -> Callable[..., Any]:
             of_mask = torch.empty_like(mask) if ctx.needs_input_grad[3] else None
             work = scaled(attention_work(*saved), _BACKWARD_PRODUCTS * ctx.share)
             reads, writes = [gradient, result, *wanted], [*results, of_mask]
-            log.add(_ATTENTION + "_backward", _attention_kind(mask), work, reads, writes)
+            log.add(_attention_kind(mask), work, reads, writes)
             return (*results, of_mask, None)
 
     apply: Callable[..., Any] = Attention.apply

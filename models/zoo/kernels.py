@@ -95,53 +95,23 @@ _NO_KERNELS = ("empty", "new_empty", "_unsafe_view", "detach", "device")
 _OVERWRITES = frozenset(("copy_", "zero_", "fill_"))
 
 
-class Part(Struct, frozen=True):
-    """Bytes that a kernel reads or writes in one tensor, and the memory that it lives in.
-
-    `width` is the bytes of an element; whole numbers and masks, which no precision makes wider or narrower,
-    count as so many elements of 4 bytes."""
-
-    storage: int
-    sample_bytes: float
-    fixed_bytes: float
-    width: int = 4
-
-
 class Kernel(Struct, frozen=True):
-    """One kernel: FLOPs per sample, or of any batch where no sample takes part in it.
+    """One kernel: FLOPs per sample (0 where no sample takes part), and what it reads and writes, in bytes and
+    in elements, of each sample and of any batch.
 
+    Whole numbers and masks, which no precision makes wider or narrower, count as so many elements of 4 bytes.
     `reduction` x `width` is the matrix that each output row is multiplied with (0: no product). `backward`
     says that autograd starts it, not Python."""
 
-    name: str
     kind: str
     flops: float
-    fixed_flops: float
-    reads: tuple[Part, ...]
-    writes: tuple[Part, ...]
+    sample_bytes: float
+    fixed_bytes: float
+    sample_elements: float
+    fixed_elements: float
     reduction: int
     width: int
     backward: bool
-
-    @property
-    def sample_bytes(self) -> float:
-        """Bytes per sample, read and written."""
-        return sum(part.sample_bytes for part in (*self.reads, *self.writes))
-
-    @property
-    def fixed_bytes(self) -> float:
-        """Bytes that any batch moves."""
-        return sum(part.fixed_bytes for part in (*self.reads, *self.writes))
-
-    @property
-    def sample_elements(self) -> float:
-        """Elements per sample, read and written."""
-        return sum(part.sample_bytes / part.width for part in (*self.reads, *self.writes))
-
-    @property
-    def fixed_elements(self) -> float:
-        """Elements that any batch moves."""
-        return sum(part.fixed_bytes / part.width for part in (*self.reads, *self.writes))
 
 
 class KernelLog:
@@ -150,47 +120,25 @@ class KernelLog:
     def __init__(self) -> None:
         self.kernels: list[Kernel] = []
         self.backward = False
-        self._numbers: dict[int, int] = {}
-        self._kept: list[Any] = []
 
-    def add(self, name: str, kind: str, work: _Work, reads: Any, writes: Any) -> None:
+    def add(self, kind: str, work: _Work, reads: Any, writes: Any) -> None:
         """Note one kernel; `reads` and `writes` are trees of tensors."""
-        flops, fixed = per_sample(work.flops)
-        self.kernels.append(
-            Kernel(
-                name,
-                kind,
-                flops,
-                fixed,
-                self._parts(reads),
-                self._parts(writes),
-                work.reduction,
-                work.width,
-                self.backward,
-            )
-        )
+        columns = zip((0.0,) * 4, *map(moved, tensors_in([reads, writes])), strict=True)
+        flops, _ = per_sample(work.flops)
+        sums = map(sum, columns)
+        self.kernels.append(Kernel(kind, flops, *sums, work.reduction, work.width, self.backward))
 
     def keep(self, tree: Any) -> None:
-        """Hold the memory of views, so that its number is not given to another tensor."""
-        self._parts(tree)
-
-    def _parts(self, tree: Any) -> tuple[Part, ...]:
-        return tuple(self._part(tensor) for tensor in tensors_in(tree))
-
-    def _part(self, tensor: torch.Tensor) -> Part:
-        storage = tensor.untyped_storage()
-        # Storages are kept, not tensors: autograd takes over gradients that nobody else holds.
-        self._kept.append(storage)
-        number = self._numbers.setdefault(storage._cdata, len(self._numbers))
-        return part_of(number, tensor, storage)
+        """Note memory that is set aside, or seen again: it starts no kernel."""
 
 
-def part_of(number: int, tensor: torch.Tensor, storage: Any) -> Part:
-    """The bytes of a tensor that a kernel reads or writes; `number` is that of the tensor's storage."""
+def moved(tensor: torch.Tensor) -> tuple[float, float, float, float]:
+    """Bytes of each sample and of any batch that a kernel reads or writes of a tensor, then elements."""
     size = tensor.element_size()
     # What is expanded is read again and again, but from the cache.
-    sample, fixed = per_sample(min(tensor.numel() * size, storage.nbytes()))
-    return Part(number, sample, fixed, size if tensor.is_floating_point() else 4)
+    sample, fixed = per_sample(min(tensor.numel() * size, tensor.untyped_storage().nbytes()))
+    width = size if tensor.is_floating_point() else 4
+    return sample, fixed, sample / width, fixed / width
 
 
 class _Work(Struct, frozen=True):
@@ -252,7 +200,7 @@ def recording(log: KernelLog) -> Any:
                 log.keep(result)
             else:
                 reads = _reads(name, args, kwargs, result)
-                log.add(name, kind_of(name, args), _work(name, args, result), reads, result)
+                log.add(kind_of(name, args), _work(name, args, result), reads, result)
             return result
 
     return Recorder()

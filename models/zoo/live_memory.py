@@ -153,7 +153,7 @@ class MemoryLog(KernelLog):
         self._weights = {weight.untyped_storage()._cdata for weight in weights}
         self._places: dict[int, int] = {}
 
-    def add(self, name: str, kind: str, work: Any, reads: Any, writes: Any) -> None:
+    def add(self, kind: str, work: Any, reads: Any, writes: Any) -> None:
         """Note one kernel, and the memory that it writes."""
         number = len(self.kernels)
         source = self._source(reads) if kind == "cast" else None
@@ -162,18 +162,12 @@ class MemoryLog(KernelLog):
         if kind in _WITH_WORKSPACE:
             shares = [per_sample(entry.numel()) for entry in tensors_in([reads, writes])]
             self.workspaces.append(Workspace(number, *map(sum, zip(*shares, strict=True))))
-        super().add(name, kind, work, reads, writes)
-        self._forget()
+        super().add(kind, work, reads, writes)
 
     def keep(self, tree: Any) -> None:
         """Note memory that is set aside, or seen again."""
         for tensor in tensors_in(tree):
             self._note(tensor, len(self.kernels), None)
-
-    def _forget(self) -> None:
-        """The log itself would hold every storage, to tell them apart."""
-        self._kept.clear()
-        self._numbers.clear()
 
     def _source(self, reads: Any) -> int | None:
         for tensor in tensors_in(reads):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from advisor.domain import MIB
 from advisor.models.network_columns import MemoryFacts
-from advisor.models.zoo.kernels import PRIME_BATCH, Kernel, KernelLog, Part, part_of, per_sample, tensors_in
+from advisor.models.zoo.kernels import PRIME_BATCH, Kernel, KernelLog, moved, per_sample, tensors_in
 from advisor.models.zoo.step_facts import NetworkFacts, Subject, facts_of, followed
 
 
@@ -86,10 +86,10 @@ class StepLog(KernelLog):
         for number, key in enumerate(self._inputs, 1):
             self._origin[key] = -number
 
-    def add(self, name: str, kind: str, work: Any, reads: Any, writes: Any) -> None:
+    def add(self, kind: str, work: Any, reads: Any, writes: Any) -> None:
         """Note one kernel, and what it writes as living."""
-        super().add(name, kind, work, reads, writes)
-        self.last_sample = sum(part.sample_bytes for part in self.kernels[-1].writes)
+        super().add(kind, work, reads, writes)
+        self.last_sample = sum(moved(tensor)[0] for tensor in tensors_in(writes))
         cast = kind == "cast"
         for tensor in tensors_in(writes):
             self._see(tensor, self._origin_of(reads) if cast else None)
@@ -121,9 +121,6 @@ class StepLog(KernelLog):
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             yield
-
-    def _parts(self, tree: Any) -> tuple[Part, ...]:
-        return tuple(part_of(0, tensor, tensor.untyped_storage()) for tensor in tensors_in(tree))
 
     def _origin_of(self, reads: Any) -> int | None:
         for tensor in tensors_in(reads):
