@@ -7,8 +7,7 @@
 
 The functions take the options of the command line as arguments, by the same names, in the same units and with
 the same defaults. They are in `advisor.api`, and `docs/how-to/python.md` lists them. Public names are loaded
-on first use, so importing this package imports nothing else.
-"""
+on first use, so importing this package imports nothing else."""
 
 _HOMES = {
     "advisor.api.functions": (

@@ -7,20 +7,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+import mcp_types
 from anyio import to_thread
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-    ToolAnnotations,
-)
-from mcp_types import Tool as ListedTool
 
 from advisor.answers import ask
 from advisor.answers.context import Context, load_context
@@ -227,7 +218,7 @@ _INSTRUCTIONS = (
     "names the `field` that is wrong and a `hint`."
 )
 # All tools only read, and use nothing outside this machine.
-_READS = ToolAnnotations(
+_READS = mcp_types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 
@@ -238,10 +229,10 @@ def tool_server(version: str, answer: Answering, shown: Callable[[Document], Doc
     An `AdvisorError` becomes an error result with `field` and `hint`, so that the agent can correct
     its call."""
 
-    async def listed(_context: object, _page: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(
+    async def listed(_context: object, _page: object) -> mcp_types.ListToolsResult:
+        return mcp_types.ListToolsResult(
             tools=[
-                ListedTool(
+                mcp_types.Tool(
                     name=tool.name,
                     title=tool.title,
                     description=tool.about,
@@ -252,10 +243,10 @@ def tool_server(version: str, answer: Answering, shown: Callable[[Document], Doc
             ]
         )
 
-    async def called(_context: object, call: CallToolRequestParams) -> CallToolResult:
+    async def called(_context: object, call: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
         tool = TOOLS.get(call.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, str(unknown_name("tool", call.name, TOOLS)))
+            raise MCPError(mcp_types.INVALID_PARAMS, str(unknown_name("tool", call.name, TOOLS)))
         try:
             return _result(shown(await answer(tool, call.arguments or {})))
         except AdvisorError as error:
@@ -303,9 +294,9 @@ def error_document(error: AdvisorError) -> dict[str, Any]:
     return {name: value for name, value in document.items() if value}
 
 
-def _result(document: Document, *, is_error: bool = False) -> CallToolResult:
+def _result(document: Document, *, is_error: bool = False) -> mcp_types.CallToolResult:
     """The tool result with the document as data, and as JSON text for clients that read only text."""
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    return CallToolResult(
-        content=[TextContent(text=text)], structured_content=dict(document), is_error=is_error
+    return mcp_types.CallToolResult(
+        content=[mcp_types.TextContent(text=text)], structured_content=dict(document), is_error=is_error
     )

@@ -10,8 +10,7 @@ AdvisorError                exit 1: printed in one line, never as a traceback
 |-- LiveError               exit 1: a cloud cannot be reached; everything offline still works
 |-- DeliveryError           exit 1: a report was written but could not be delivered
 |-- CloudError              exit 1: something could not be launched, or could not be ended
-`-- Stopped                 exit 130 (Ctrl-C), 143 (SIGTERM) or 129 (SIGHUP): says what is kept
-"""
+`-- Stopped                 exit 130 (Ctrl-C), 143 (SIGTERM) or 129 (SIGHUP): says what is kept"""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ class AdvisorError(Exception):
     `max_latency_ms`), and `code` identifies the error for programs. `parameters` fill in the text as in
     a `Message`: `UsageError("{model!r} has no input of {pixels}", model=.., pixels=..)`. Without
     parameters the text is used unchanged. `str(error)` is the message and its hint in English.
-    `suggestions` are valid values of the field that are similar to the wrong one.
-    """
+    `suggestions` are valid values of the field that are similar to the wrong one."""
 
     exit_code = 1
     suggestions: tuple[str, ...] = ()
@@ -163,8 +161,7 @@ class Terminated(KeyboardInterrupt):
 def one_line(text: str) -> str:
     """The text on one line, with unprintable characters replaced by '?'.
 
-    Names and reasons from files may contain escape sequences that would control the terminal.
-    """
+    Names and reasons from files may contain escape sequences that would control the terminal."""
     line = " ".join(text.split())
     return "".join(letter if letter.isprintable() else "?" for letter in line)
 

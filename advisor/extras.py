@@ -23,8 +23,7 @@ def install_command(*extras: str) -> str:
     """The shell command that installs `extras`: "/venv/bin/python -m pip install -e '/src[zoo]'".
 
     Its source is the checkout, or else where pip found the advisor (`direct_url.json`, PEP 610). If that
-    is unknown or gone, it installs the extras' requirements by name, as the advisor is on no index.
-    """
+    is unknown or gone, it installs the extras' requirements by name, as the advisor is on no index."""
     has_pip = any(metadata.distributions(name="pip"))  # find_spec("pip") breaks the import of setuptools
     pip = [sys.executable, "-m", "pip", "install"]
     if not has_pip:

@@ -3,8 +3,7 @@
 Spreadsheets interpret some texts in CSV files as formulas: a name such as `=HYPERLINK(..)` from somebody's
 file would run when a user opens the export. Such a cell gets a leading apostrophe, which marks it as text.
 The list of such texts is from OWASP, "CSV Injection": = + - @, tab, carriage return, and the full-width forms
-that spreadsheets in some languages treat alike. Numbers stay unchanged, negative ones too.
-"""
+that spreadsheets in some languages treat alike. Numbers stay unchanged, negative ones too."""
 
 from __future__ import annotations
 
@@ -157,8 +156,7 @@ def write_whole(path: Path, text: str | bytes) -> None:
     """Replace the file atomically, or leave it unchanged and raise `DataError`.
 
     If the path is a link, the file that it points to is replaced. Anything but a regular file (a pipe,
-    /dev/null) is written to, never replaced.
-    """
+    /dev/null) is written to, never replaced."""
     target, content = path.resolve(), text.encode() if isinstance(text, str) else text
     try:
         if target.exists() and not target.is_file():

@@ -4,8 +4,7 @@ A message is an English text with named parameters, as in gettext and Fluent:
 `Message("needs {needed:mib} of RAM, has {available:mib}", needed=2048.0, available=1024.0)`.
 `str(message)` is English; `message.render(translate)` gives another language, by the catalogues of
 `advisor.render.i18n`. Numbers stay numbers until they are printed; a format from `FORMATS` names
-their unit. Code must not read, split or match the text; it decides by `code`.
-"""
+their unit. Code must not read, split or match the text; it decides by `code`."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ def option_name(field: str) -> str:
 class Message:
     """A text with its parameters and, if programs need to recognise it, a code.
 
-    A parameter may be a number, a name, a `Message`, or a sequence of these, which is joined by commas.
-    """
+    A parameter may be a number, a name, a `Message`, or a sequence of these, which is joined by commas."""
 
     __slots__ = ("code", "parameters", "text")
 

@@ -1,7 +1,6 @@
 """Parses all quantities that users write; `advisor.units` prints them.
 
-Sizes are binary: a user's `GB` means GiB (2**30 bytes), as clouds and tools use it.
-"""
+Sizes are binary: a user's `GB` means GiB (2**30 bytes), as clouds and tools use it."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ def read_number(text: str, *, counted: bool = False, field: str | None = None) -
     """The number in '5000', '5,000', '5_000' or '5e3'; NaN if the text is no number.
 
     If `counted` (samples, tokens), it may also be '5k', '50M' or '1.5 billion'.
-    Raises `UsageError` for '5.000', which means 5000 in some countries and 5 in others.
-    """
+    Raises `UsageError` for '5.000', which means 5000 in some countries and 5 in others."""
     digits, power = text.strip(), 0
     if counted and (scaled := _QUANTITY.fullmatch(digits)) and scaled[2].lower() in _POWERS:
         digits, power = scaled[1], _POWERS[scaled[2].lower()]

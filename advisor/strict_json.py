@@ -1,8 +1,7 @@
 """Checks JSON from clients for values that parse but that databases or other readers cannot hold.
 
 The text is searched before it is parsed, which takes microseconds; only suspicious texts are parsed
-here to be sure. Invalid JSON passes these checks, and the parser reports it later.
-"""
+here to be sure. Invalid JSON passes these checks, and the parser reports it later."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Prints all quantities with their units; `advisor.quantities` parses them.
 
-Sizes are binary: 1 MiB is 2**20 bytes.
-"""
+Sizes are binary: 1 MiB is 2**20 bytes."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ def format_mib(mib: float) -> str:
 def format_usd(usd: float) -> str:
     """Dollars with as many digits as prices have: '$0.526', '$12.24', '$1,035', '$0.0042', '-$0.500', '$0'.
 
-    The number of digits depends on the rounded amount: 9.9996 is '$10.00'.
-    """
+    The number of digits depends on the rounded amount: 9.9996 is '$10.00'."""
     sign, amount = ("-" if usd < 0 else ""), abs(usd)
     if amount == 0:
         return "$0"

@@ -341,32 +341,24 @@ class Catalog:
         """Matching types that cannot be ranked: offered in the region (or any) without a price (`no_price`),
         without facts (`facts_missing`), or closed to orders (`not_offered`)."""
         clouds = self._clouds_of(query)
-        rejected = [
-            Rejected(
-                cloud=cloud.name,
-                instance_type=name,
-                reason="facts_missing",
-                detail=Message("not known of it: {facts}", facts=partial.missing),
-            )
+        unranked = [
+            (cloud.name, name, "facts_missing", Message("not known of it: {facts}", facts=partial.missing))
             for cloud in clouds
             for name, partial in cloud.incomplete_types(query).items()
         ]
-        rejected += [
-            Rejected(cloud=cloud.name, instance_type=name, reason="not_offered", detail=why_closed(closed))
+        unranked += [
+            (cloud.name, name, "not_offered", why_closed(closed))
             for cloud in clouds
             for name, closed in cloud.unpriced_closed(query)
         ]
-        named = {(known.cloud, known.instance_type) for known in rejected}
+        named = {entry[:2] for entry in unranked}
         market = str(query.market or "instance")
         detail = Message("no {market} price anywhere is known", market=market)
         if query.region:
             detail = Message("no {market} price in {region} is known", market=market, region=query.region)
-        return rejected + [
-            Rejected(cloud=cloud.name, instance_type=name, reason="no_price", detail=detail)
-            for cloud in clouds
-            for name in cloud.unpriced(query)
-            if (cloud.name, name) not in named
-        ]
+        unpriced = ((cloud.name, name) for cloud in clouds for name in cloud.unpriced(query))
+        unranked += [(*entry, "no_price", detail) for entry in unpriced if entry not in named]
+        return [Rejected(cloud=c, instance_type=name, reason=why, detail=d) for c, name, why, d in unranked]
 
     def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:
         """Every price of the query's types in its region and on its market."""

@@ -129,7 +129,9 @@ class Cloud(Struct, dict=True, eq=False):
     @cached_property
     def instances(self) -> InstanceTable:
         """Facts of the types."""
-        offered = {key: there for key, (there, _) in self._overlay.offerings.items()}
+        offered: dict[str, dict[str, bool]] = {}
+        for (name, region), (there, _) in self._overlay.offerings.items():
+            offered.setdefault(name, {})[region] = there
         return InstanceTable(self.name, self._files, self._origins, self._assumed, offered)
 
     @cached_property

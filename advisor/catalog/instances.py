@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from functools import cached_property
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -79,30 +78,28 @@ class PartialType(Struct, frozen=True):
     missing: tuple[str, ...]
 
 
-class InstanceTable:
-    """Facts of one cloud's types; `find` builds each record once."""
+class InstanceTable(Struct, dict=True, eq=False):
+    """Facts of one cloud's types; `find` builds each record once.
 
-    def __init__(
-        self,
-        cloud: str,
-        files: Files,
-        origins: Mapping[str, Origin],
-        facts: Facts | None = None,
-        offered: Mapping[tuple[str, str], bool] = MappingProxyType({}),
-    ) -> None:
-        self._cloud = cloud
-        # Refreshed offerings: type -> region -> whether the region offers it.
-        self._overlaid: dict[str, dict[str, bool]] = {}
-        for (name, region), there in offered.items():
-            self._overlaid.setdefault(name, {})[region] = there
-        self._facts = facts or {}
-        self._origins = origins
-        # Types whose facts have another licence are in a table of `sparecores`.
-        self._table = files.table(f"catalog/{cloud}_instance_types.csv")
-        self._table.lines.extend(table_if_any(files, f"sparecores/{cloud}_instance_types.csv").lines)
-        self._lines = self._table.lines_by_key()
-        self._files = files
-        self._built: dict[str, InstanceType | None] = {}
+    `_overlaid` has refreshed offerings: type -> region -> whether the region offers it."""
+
+    _cloud: str
+    _files: Files
+    _origins: Mapping[str, Origin]
+    _facts: Facts = {}
+    _overlaid: Mapping[str, Mapping[str, bool]] = {}
+    _built: dict[str, InstanceType | None] = {}
+
+    @cached_property
+    def _table(self) -> Table:
+        """The types; those whose facts have another licence are in a table of `sparecores`."""
+        table = self._files.table(f"catalog/{self._cloud}_instance_types.csv")
+        table.lines.extend(table_if_any(self._files, f"sparecores/{self._cloud}_instance_types.csv").lines)
+        return table
+
+    @cached_property
+    def _lines(self) -> dict[str, str]:
+        return self._table.lines_by_key()
 
     @property
     def names(self) -> tuple[str, ...]:

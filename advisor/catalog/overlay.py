@@ -59,12 +59,6 @@ class Overlay(Struct, frozen=True, dict=True):
         """Both overlays together; `newer` wins where both have an entry."""
         return Overlay(self.prices | newer.prices, self.offerings | newer.offerings)
 
-    @property
-    def oldest(self) -> date:
-        """The day of its oldest entry."""
-        days = [day for _, day in self.offerings.values()]
-        return min(days + [price.as_of for price in self.prices.values()])
-
     @cached_property
     def regions(self) -> frozenset[str]:
         """Regions with a price."""
@@ -116,7 +110,8 @@ class Overlay(Struct, frozen=True, dict=True):
     def part(self, cloud: str) -> tuple[str, dict[str, str]]:
         """Its name and entry among the parts of the catalogue."""
         source = f"{len(self.prices)} prices asked for with `advisor catalog refresh` or --live"
-        part = {"as_of": self.oldest.isoformat(), "source": source, "licence": _licence(cloud)}
+        days = [day for _, day in self.offerings.values()] + [price.as_of for price in self.prices.values()]
+        part = {"as_of": min(days).isoformat(), "source": source, "licence": _licence(cloud)}
         return f"refreshed prices of {cloud_title(cloud)}", part
 
     def _bases(self, cloud: str) -> dict[_BasisKey, str]:
@@ -154,12 +149,7 @@ def overlay_clouds(folder: Path) -> list[str]:
 def read_overlay(folder: Path, cloud: str) -> Overlay:
     """The stored prices and offerings; empty without a file, `DataError` for a damaged one."""
     path = folder / f"{cloud}{OVERLAY_SUFFIX}"
-    if not path.exists():
-        return NO_OVERLAY
-    stored_cloud, overlay = overlay_in(path)
-    if stored_cloud != cloud:
-        raise _damaged_overlay(path)
-    return overlay
+    return overlay_in(path)[1] if path.exists() else NO_OVERLAY
 
 
 def overlay_in(path: Path) -> tuple[str, Overlay]:

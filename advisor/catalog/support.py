@@ -6,8 +6,7 @@ Sources of the compute-capability limits (read 2026-11):
 - arm64: pytorch/pytorch `.ci/aarch64_linux/aarch64_ci_build.sh`: CUDA wheels are built for 8.0
   and newer only (12.6: "8.0;9.0", 12.8: "8.0;9.0;10.0;12.0", 13.0 adds 11.0), none for 7.5.
 
-All quotas of AWS count vCPUs.
-"""
+All quotas of AWS count vCPUs."""
 
 from __future__ import annotations
 
@@ -24,6 +23,7 @@ from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resourc
 from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
+from advisor.quantities import read_number
 
 OLDEST_CUDA_BUILD = 5.0
 OLDEST_CUDA_13_BUILD = 7.5
@@ -201,12 +201,13 @@ def parse_quota(text: str, market: Market) -> VcpuQuota:
     vcpus_by_code: dict[str, float] = {}
     for part in text.split(","):
         name, equals, vcpus = (piece.strip() for piece in part.partition("="))
-        if not equals:
-            raise UsageError(f"--quota takes vCPUs by family or code, as G=8,P=0; not '{text}'")
+        allowed = read_number(vcpus)
+        if not (equals and 0 <= allowed < math.inf):
+            raise UsageError(f"--quota takes vCPUs of 0 or more by family or code, as G=8,P=0; not '{text}'")
         code = _code_of(name, market)
         if code in vcpus_by_code:
             raise UsageError(f"--quota tells {code} ({quota_name(code)}) twice")
-        vcpus_by_code[code] = _vcpus(vcpus)
+        vcpus_by_code[code] = allowed
     return tuple(vcpus_by_code.items())
 
 
@@ -218,16 +219,6 @@ def _code_of(name: str, market: Market) -> str:
         known = [word for kind in _QUOTAS for word in (kind.name, *map(str.upper, kind.families))]
         raise unknown_name("quota", name, {*known, *_QUOTA_NAMES}, field="quota")
     return _code_on_market(by_word[name.lower()], market)
-
-
-def _vcpus(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        raise UsageError(f"--quota takes vCPUs of 0 or more, as G=8; not '{text}'")
-    return value
 
 
 def _quota_of_family(letters: str) -> _Quota | None:

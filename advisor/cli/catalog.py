@@ -148,8 +148,7 @@ def diff(question: ChangedPrices, old: str, new: str, output: str) -> None:
 
     \b
     advisor catalog diff bundle current
-    advisor catalog diff old/aws.refreshed.json current --answers answer.json
-    """
+    advisor catalog diff old/aws.refreshed.json current --answers answer.json"""
     query = OfferQuery(
         cloud=question.cloud, region=question.region, market=question.market, instances=question.instance
     )

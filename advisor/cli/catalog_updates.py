@@ -59,8 +59,7 @@ def import_offers(
     \b
     advisor catalog import docs/examples/free_services.csv
     advisor catalog import latest.json
-    advisor catalog import vms.csv --name lambda --as-of 2026-11-20
-    """
+    advisor catalog import vms.csv --name lambda --as-of 2026-11-20"""
     if sum((file is not None, listing, removed is not None)) != 1:
         raise UsageError(
             "an import takes one file, --list or --remove", hint="name one of them", field="file"
@@ -161,8 +160,7 @@ def refresh(question: Refreshing, output: str) -> None:
     advisor catalog refresh --gpu T4,L4,A10G
     advisor catalog refresh --cloud azure --region westeurope
     advisor catalog refresh --cloud gcp --region us-central1 --market spot
-    advisor catalog refresh --tracker https://prices.example.org/latest.json
-    """
+    advisor catalog refresh --tracker https://prices.example.org/latest.json"""
     from advisor.answers.live.refreshing import imported_from
 
     if question.tracker is not None:

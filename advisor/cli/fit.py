@@ -50,8 +50,7 @@ def fit(source: Path | None, out: Path | None, reset: bool, output: str) -> None
     \b
     advisor fit
     advisor fit --from measurements.jsonl --out model.json -o json
-    advisor fit --reset
-    """
+    advisor fit --reset"""
     if reset:
         path = out or own_model_path()
         path.unlink(missing_ok=True)

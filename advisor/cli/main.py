@@ -118,8 +118,7 @@ def cli(debug: bool) -> None:
 
     Exit codes: 0 answered, 1 error, 2 wrong question, 3 no offer meets the target,
     4 no calibrated interval for the question, 5 price too old under --strict, 130 Ctrl-C,
-    143 SIGTERM.
-    """
+    143 SIGTERM."""
     if debug:
         os.environ["ADVISOR_DEBUG"] = "1"
 

@@ -21,7 +21,7 @@ from advisor.cli.questions import output_option, question_options, typed_option
 from advisor.domain.workload import is_own_code, own_file
 from advisor.errors import UsageError
 from advisor.messages import option_name
-from advisor.quantities import parse_memory_mib
+from advisor.quantities import parse_memory_mib, read_number
 from advisor.questions.fields import Choice, File, Flag, Kind, Number, Parsed, Text, Texts, wrong
 from advisor.questions.question import Question, ask
 from advisor.records import asdict
@@ -51,8 +51,7 @@ def keys() -> None:
 
     \b
     advisor keys add grafana --scope read --expires 90d
-    advisor keys revoke grafana
-    """
+    advisor keys revoke grafana"""
 
 
 @keys.command()
@@ -153,8 +152,7 @@ def mcp() -> None:
     {"mcpServers": {"advisor": {"command": "advisor", "args": ["mcp"]}}}
 
     Its tools only read: recommend, predict, compare, memory, networks, offers, explain. Over HTTP
-    with API keys: advisor serve --mcp
-    """
+    with API keys: advisor serve --mcp"""
     import anyio
 
     from advisor.agents import serve_stdio
@@ -168,16 +166,14 @@ def _leave(number: int, _frame: FrameType | None) -> None:
     os._exit(128 + number)
 
 
-_RATE = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)(?:/s)?")
 _MOST_BODY_MIB = 1024.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def request_rate(text: str | float) -> float:
     """Parse '50/s' or '50' as 50.0 requests per second; 0 means no limit."""
-    match = _RATE.fullmatch(str(text).strip())
-    number = float(match["number"]) if match else math.nan
-    if not math.isfinite(number):
+    number = read_number(str(text).strip().removesuffix("/s"))
+    if not 0 <= number < math.inf:
         raise UsageError(f"'{text}' is no rate", field="rate_limit", hint="write 50/s, or 0 for no limit")
     return number
 
@@ -284,8 +280,7 @@ def serve(question: Serving) -> None:
     \b
     advisor serve
     curl -s localhost:8765/v1/recommend -H 'Content-Type: application/json' \\
-        -d '{"task": "inference", "model": "googlenet", "target_throughput": 500}'
-    """
+        -d '{"task": "inference", "model": "googlenet", "target_throughput": 500}'"""
     from advisor.service.server import check_may_listen, run, url_of
 
     values = asdict(question)

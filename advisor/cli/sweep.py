@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +22,6 @@ from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watc
 from advisor.runs.sweeps.data import planned_data, prepared_data
 from advisor.runs.sweeps.status import driving, shown_rows, trial_document, watched
 from advisor.runs.sweeps.sweeping import execute_sweep, executor_name, host_usd_per_hour, plan_sweep
-from advisor.sweeps.datasets.node_cache import is_cached
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.plan import usual_seconds, wanted_runs
 from advisor.sweeps.quality.issues import is_stale
@@ -59,8 +57,7 @@ def sweep() -> None:
     \b
     advisor sweep run --preset small
     advisor sweep run --networks googlenet --tasks inference --vcpus 0.5,1,2 \\
-                      --memory 2GiB,4GiB --disks gp3,st1:500GiB --accelerator emulated:T4
-    """
+                      --memory 2GiB,4GiB --disks gp3,st1:500GiB --accelerator emulated:T4"""
 
 
 for _command in (status, stop, log):
@@ -81,8 +78,7 @@ def plan(question: PlannedSweep, output: str) -> None:
     advisor sweep plan --preset small
     advisor sweep plan --networks googlenet --tasks inference --vcpus 1,2 --memory 4GiB --disks gp3
 
-    What `run` would rent on AWS: advisor sweep run .. --on aws --dry-run
-    """
+    What `run` would rent on AWS: advisor sweep run .. --on aws --dry-run"""
     hourly = host_usd_per_hour(question)
     with sweep_view.dataset_progress("fetching", "files") as fetching:
         data = planned_data(question, fetching)
@@ -94,12 +90,6 @@ def plan(question: PlannedSweep, output: str) -> None:
         print_answer(
             output, document, lambda: [*sweep_view.trial_table(trials), "", _forecast(trials, hourly)]
         )
-    for path in [stored.path for stored in data.stored] if output == "table" else ():
-        if is_address(path):
-            if not is_cached(path):
-                click.echo(f"{path} is brought first, once to each machine that measures.")
-        elif not Path(path).exists():
-            click.echo("The data set is made first, once: a minute more; it settles the trials' ids.")
 
 
 def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import TypeVar
 
 from advisor.errors import DataError
@@ -17,18 +18,9 @@ _PATIENCE_SECONDS = 10.0
 Tables = TypeVar("Tables", SqlStore, ScheduleBook)
 
 
-def stored(settings: Settings, *, reading: bool) -> AbstractContextManager[SqlStore]:
-    """The store of measurements. Raises `Problem` 503 if the database cannot be opened or used."""
-    return _opened(SqlStore, settings, reading)
-
-
-def scheduled(settings: Settings, *, reading: bool) -> AbstractContextManager[ScheduleBook]:
-    """The store of schedules and runs. Raises `Problem` 503 as `stored` does."""
-    return _opened(ScheduleBook, settings, reading)
-
-
 @contextmanager
-def _opened(kind: type[Tables], settings: Settings, reading: bool) -> Iterator[Tables]:
+def _opened(kind: type[Tables], settings: Settings, *, reading: bool) -> Iterator[Tables]:
+    """The open tables. Raises `Problem` 503 if the database cannot be opened or used."""
     try:
         tables = kind(settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
         with closing(tables):
@@ -36,3 +28,7 @@ def _opened(kind: type[Tables], settings: Settings, reading: bool) -> Iterator[T
     except DataError as error:
         hint = "come back in a moment"
         raise Problem(503, "store-unavailable", error.message, hint=hint, retry=5) from error
+
+
+# The stores of measurements, and of schedules and runs.
+stored, scheduled = partial(_opened, SqlStore), partial(_opened, ScheduleBook)

@@ -323,8 +323,6 @@ def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[P
         best[hour.cloud, _type_name(hour), hour.market] = hour
     left_out = Counter({SECOND_PRICE: len(hours) - len(best)})
     facts: dict[tuple[str, str], dict[str, float | str]] = {}
-    for (cloud, name, _), hour in best.items():
-        facts.setdefault((cloud, name), _facts(hour))
     rows = [
         PriceRow(
             line=number,
@@ -336,7 +334,7 @@ def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[P
             kind=hour.kind,
             as_of=hour.as_of,
             source=source,
-            facts=facts[cloud, name],
+            facts=facts.setdefault((cloud, name), _facts(hour)),
         )
         for number, ((cloud, name, market), hour) in enumerate(best.items(), 1)
     ]

@@ -1,8 +1,7 @@
 """What all pages share: language, theme, headers, templates and static files.
 
 The URL of a static file contains a hash of all files. Therefore browsers fetch the files of a new release
-anew, and modules may import each other by relative names.
-"""
+anew, and modules may import each other by relative names."""
 
 from __future__ import annotations
 
@@ -85,11 +84,6 @@ def static_file(_version: str, name: str) -> Response:
 
 
 TEMPLATES = Path(__file__).with_name("templates")
-
-
-def render(template: str, values: Mapping[str, Any]) -> str:
-    """A template filled in with `values`. A missing value is an error, never an empty text."""
-    return environment().get_template(template).render(values)
 
 
 @cache
@@ -221,7 +215,7 @@ class Frame:
             },
             "next_theme": {"name": theme, "href": link(path, [*self.words, ("theme", theme)])},
         }
-        return render(template, common | values)
+        return environment().get_template(template).render(common | values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """A response with the filled-in template. A language or theme in the URL is kept in a cookie."""

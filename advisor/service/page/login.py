@@ -3,8 +3,7 @@
 The cookie holds a random token, of which the store keeps the digest. The token does not reveal the key, ends
 with it, and works in all worker processes. Scripts cannot read it (HttpOnly), other sites' pages cannot send
 it (SameSite=Strict), and a request that changes something is accepted with it only if the browser says that
-it comes from our page (`gate.is_own_page`).
-"""
+it comes from our page (`gate.is_own_page`)."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ from advisor.render.views.brief import brief_leaves, trial_leaves
 from advisor.render.views.details import Room, front_table, notes_parts, other_parts, steps_parts
 from advisor.render.views.specs import spec_facts, time_message
 from advisor.service.answers import context_of, threads_of
+from advisor.service.page import specs
 from advisor.service.page.frame import Frame, spelled
 from advisor.service.page.predict import what_if_of
 from advisor.service.page.question import (
@@ -41,15 +42,6 @@ from advisor.service.page.question import (
     with_task,
     words_of_spec,
     workload_fields,
-)
-from advisor.service.page.specs import (
-    interval_bar,
-    percentiles,
-    picture_of,
-    price_chart,
-    spec_fields,
-    spec_view,
-    stage_views,
 )
 from advisor.service.problems import Problem
 from advisor.units import format_span, format_target, format_usd
@@ -83,7 +75,7 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
         values["rejected"] = {"catalog": catalog, "table": table, "more": more}
     if pick is None:
         nearest = document["nearest"]
-        view = spec_view(nearest, target, t) | _bound(nearest, t) if nearest else None
+        view = specs.spec_view(nearest, target, t) | _bound(nearest, t) if nearest else None
         said = {"nearest": view, "asked": document["asked"], "said": t("none.title")}
         return values | said | {"parts": list(notes_parts(document, t))}
     values["pick"] |= _bound(pick, t)
@@ -92,21 +84,16 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
         Part(t("detail.title"), [spec_facts(pick, request, t)]),
         Part(t("settings.title"), [settings, Paragraph(t("settings.note"), "note")]),
     ]
+
+    def href(spec: Record) -> str:
+        return frame.here("/predict", **words_of_spec(frame, specs.spec_fields(spec)))
+
+    others = [*document["alternatives"], *map(candidate_block, answer.result.pareto)]
     return values | {
         "headline": _headline(request, t),
         "parts": [*(detail if settings.records else detail[:1]), *_assumed(document, t)],
-        "alternatives": _alternatives(
-            document, frame, lambda spec: frame.here("/predict", **words_of_spec(frame, spec_fields(spec)))
-        ),
-        "charts": [
-            price_chart(
-                pick,
-                [*document["alternatives"], *map(candidate_block, answer.result.pareto)],
-                target,
-                frame,
-                lambda row: frame.here("/predict", **words_of_spec(frame, spec_fields(row))),
-            )
-        ],
+        "alternatives": _alternatives(document, frame, href),
+        "charts": [specs.price_chart(pick, others, target, frame, href)],
         "what_if": what_if_of(context, pick, frame),
     }
 
@@ -128,7 +115,7 @@ def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
     values["pick"] |= {"spans": _times(pick, request, t) if "serving" in pick else _run(pick, request, t)}
     detail = Part(t("detail.title"), [spec_facts(pick, request, t)])
     left_out = list(other_parts(document, t, _ROOM._replace(alternatives=0)))
-    chart = price_chart(
+    chart = specs.price_chart(
         pick, document["alternatives"], None, frame, lambda row: frame.same("/", gpu=row["gpu"])
     )
     return values | {
@@ -146,13 +133,13 @@ def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, A
         "pick": None,
         "parts": (),
         "rejected": None,
-        "percentiles": percentiles(confidence),
+        "percentiles": specs.percentiles(confidence),
         "price_call": list(sentences.price_call_leaves(document, t)),
     }
     if pick is None:
         relax = document["relax"][:MOST_RELAXATIONS]
         return values | {"ways": [_relaxed(relaxation, confidence, frame) for relaxation in relax]}
-    view = spec_view(pick, target, t) | {"spans": (), "stages": ()}
+    view = specs.spec_view(pick, target, t) | {"spans": (), "stages": ()}
     said = t(
         "answer.said",
         name=view["name"],
@@ -189,24 +176,25 @@ def _headline(request: Record, t: Texts) -> str:
 
 
 def _bound(spec: Record, t: Texts) -> dict[str, Any]:
-    return {"bottleneck": sentences.bound_name(spec, t), "stages": stage_views(spec, t)}
+    return {"bottleneck": sentences.bound_name(spec, t), "stages": specs.stage_views(spec, t)}
 
 
 def _alternatives(document: Record, frame: Frame, href: Callable[[Record], str]) -> Table | None:
     """The table of alternatives, each linked by `href`; None if there are none."""
-    t, specs = frame.texts, document["alternatives"]
-    if not specs:
+    t, others = frame.texts, document["alternatives"]
+    if not others:
         return None
     home, clouds = document["recommendation"]["region"], covers_clouds(document)
-    name, *columns = sentences.alternative_columns(specs, t, home, clouds=clouds)
-    return Table([name._replace(link=href), *columns], specs)
+    name, *columns = sentences.alternative_columns(others, t, home, clouds=clouds)
+    return Table([name._replace(link=href), *columns], others)
 
 
 def _compare_href(document: Record, frame: Frame) -> str | None:
     """A link that compares the chosen spec with alternatives in its region and market; None without any."""
-    specs = [document["recommendation"], *document["alternatives"]]
-    location = {name: specs[0][name] for name in ("cloud", "region", "market")}
-    alike = [spec for spec in specs if spec["count"] == 1 and location.items() <= spec.items()]
+    first = document["recommendation"]
+    location = {name: first[name] for name in ("cloud", "region", "market")}
+    every = (first, *document["alternatives"])
+    alike = [spec for spec in every if spec["count"] == 1 and location.items() <= spec.items()]
     task = document["request"]["task"]
     if task == LanguageTask.FINETUNING:
         return None
@@ -216,7 +204,7 @@ def _compare_href(document: Record, frame: Frame) -> str | None:
         words = {name: value for name, value in frame.words if name in fields and name != "disk"}
         href = frame.here("/compare", **{**words, **location, "instance": ",".join(types)})
         return href if len(types) > 1 else None
-    parts = [spec_fields(spec) for spec in alike[:COMPARED]]
+    parts = [specs.spec_fields(spec) for spec in alike[:COMPARED]]
     specs_text = ",".join(f"{part['instance']} {part['disk']} {part['batch_size']}" for part in parts)
     href = frame.here("/compare", **workload_fields(frame), **location, spec=specs_text)
     return href if len(parts) > 1 else None
@@ -269,7 +257,7 @@ def _run(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
 
 def _span(name: str, text: str, span: Record, limit: float | None, t: Texts) -> dict[str, Any]:
     """A time or a cost with its bar; no bar if the upper bound is unknown."""
-    bar = None if span["upper"] is None else interval_bar(span, limit, t("language.limit"))
+    bar = None if span["upper"] is None else specs.interval_bar(span, limit, t("language.limit"))
     return {"name": name, "text": text, "bar": bar}
 
 
@@ -283,7 +271,7 @@ def _front(document: Record, frame: Frame) -> Iterator[dict[str, Any]]:
         users = max(1, round(point["concurrency"]))
         return frame.same("/", users=users, target_requests_per_s=None)
 
-    picture = picture_of(lambda width: front_picture(front, document["recommendation"], t, width, href))
+    picture = specs.picture_of(lambda width: front_picture(front, document["recommendation"], t, width, href))
     table = front_table(front, document, t)
     note = f"{picture['wide'].note} {t('language.follow_users')}"
     yield {"title": t("lm.front"), "picture": picture, "note": note, "table": table}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -25,21 +25,18 @@ router = APIRouter(prefix="/v1", tags=["catalogue"], dependencies=[needs(Scope.R
 MOST_PLACES = 10**7
 
 
-class _Page(NamedTuple):
-    """A document with one page of a list, and the length of the whole list."""
-
-    document: answers.Document
-    total: int | None = None
+# A document, of a list one page, and the length of the whole list.
+_Page = tuple[answers.Document, int | None]
 
 
 def _offers(context: Context, question: Offers, first: int, count: int) -> _Page:
     page = listing.page_of(context.catalog, listing.query_of(question), first, count)
-    return _Page(page.document(context.catalog), page.total)
+    return page.document(context.catalog), page.total
 
 
 def _networks(context: Context, question: Networks, first: int, count: int) -> _Page:
     networks = listing.listed_networks(context.model, question.search)
-    return _Page(listing.networks_document(context.model, networks[first : first + count]), len(networks))
+    return listing.networks_document(context.model, networks[first : first + count]), len(networks)
 
 
 @router.get("/catalog")
@@ -63,7 +60,7 @@ async def show_type(request: Request, instance_type: str) -> Response:
     except UsageError as error:
         raise unknown_path(error.message, error.hint) from None
     return await _answered(
-        request, f"type {name}", question, lambda: _Page(listing.shown_type(catalog, name, question))
+        request, f"type {name}", question, lambda: (listing.shown_type(catalog, name, question), None)
     )
 
 
@@ -72,7 +69,7 @@ async def list_gpus(request: Request) -> Response:
     """GPUs by rate, memory, bandwidth, link, power and price."""
     question, catalog = question_in_link(request, Gpus), answers.context_of(request).catalog
     return await _answered(
-        request, "gpus", question, lambda: _Page(listing.gpus_document_of(catalog, question))
+        request, "gpus", question, lambda: (listing.gpus_document_of(catalog, question), None)
     )
 
 
@@ -104,8 +101,8 @@ async def _answered(
     headers: Callable[[answers.Answered], dict[str, str]] = lambda _: {},
 ) -> Response:
     def computed() -> answers.Answered:
-        page = work()
-        return answers.Answered(answers.packed(answers.document_json(page.document)), total=page.total)
+        document, total = work()
+        return answers.Answered(answers.packed(answers.document_json(document)), total=total)
 
     return await answers.answer(
         request, name, question, partial(answers.threads_of(request).run, computed), headers

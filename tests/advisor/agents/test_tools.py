@@ -19,7 +19,6 @@ from mcp.shared.exceptions import MCPError
 
 from advisor.agents import TOOLS, error_document, trimmed
 from advisor.answers.context import load_context
-from advisor.cli.main import run
 from advisor.errors import UsageError
 from advisor.questions.question import kinds_of
 from advisor.questions.reading import schema_of
@@ -53,13 +52,6 @@ def test_a_field_that_some_tasks_have_names_them_and_numbers_keep_six_digits():
     assert users.endswith("Tasks: generation.")
     whole = {"rate": 967.2001647, "run": None, "price": {"usd": 0.752, "terms": "", "low": 0.0}}
     assert trimmed(whole) == {"rate": 967.2, "run": None, "price": {"usd": 0.752, "low": 0.0}}
-
-
-def test_the_whole_answer_is_the_document_of_the_command_line(context, capsys):
-    question = "recommend --task inference --model googlenet --target-throughput 500 -o json"
-    assert run(question.split()) == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert TOOLS["recommend"].answer(context, ASKED | {"full": True}) == printed
 
 
 @pytest.mark.parametrize(

@@ -64,16 +64,6 @@ def test_own_machines_have_facts_and_can_be_ranked(answer, shown):
     shown("predict", "--task", "inference", "--model", "resnet50", *named)
 
 
-def test_a_bad_file_leaves_the_import_before_it_whole(shown, stderr, offers, tmp_path):
-    shown(*IMPORT, OWN, "--name", "mine")
-    before, file = offers("--cloud", "lab"), tmp_path / "mine.csv"
-    file.write_text(OWN.read_text().replace("0.35,USD", "-0.35,USD"))
-    err = stderr(*IMPORT, file)
-    assert "line 3" in err
-    assert "nothing was imported" in err
-    assert offers("--cloud", "lab") == before
-
-
 def test_a_damaged_import_is_told_with_the_way_out(stderr, home, shown):
     shown(*IMPORT, OWN)
     (stored,) = home.rglob("*.import.json")

@@ -2,7 +2,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +13,6 @@ import pytest
 
 from advisor.domain import LimitedBy, Status
 from advisor.store.measurements import open_store
-from advisor.sweeps.datasets.opening import profile_folder, write_profile
 
 GRID = (
     *shlex.split("--networks googlenet --tasks preprocessing --vcpus 0.5,1 --memory 1GiB --disks"),
@@ -22,29 +20,10 @@ GRID = (
 )
 
 
-def test_a_plan_tells_of_data_that_are_not_made_yet(sweep, images):
-    assert "The data set is made first" in sweep("plan", *GRID)
-    assert "data set" not in sweep("plan", *GRID, "--data", images)
+def test_an_adaptive_plan_tells_the_most_that_it_measures(sweep, images):
     adaptive = ("--adaptive", "--budget", "1trial")
     said = sweep("plan", *GRID, "--data", images, *adaptive)
     assert "At most 1 trial, about 1 min." in said
-
-
-def test_a_plan_tells_of_data_that_it_brings_and_of_those_that_the_sweep_will_bring(
-    ask, images, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("ADVISOR_DATA_CACHE", str(tmp_path / "cache"))
-    address = f"file://{images}"
-    for words in (GRID, (*GRID, "--ray-address", "h:6379")):
-        shutil.rmtree(tmp_path / "cache", ignore_errors=True)
-        _, out, err = ask("sweep", "plan", *words, "--data", address)
-        assert "fetching the data set: " in err
-        assert "brought first" not in out
-    write_profile(images, profile_folder(images))
-    shutil.rmtree(tmp_path / "cache")
-    _, out, err = ask("sweep", "plan", *GRID, "--data", address)
-    assert f"{address} is brought first, once to each machine" in out
-    assert err == ""
 
 
 @pytest.mark.parametrize(
