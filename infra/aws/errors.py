@@ -256,7 +256,7 @@ def mend_of(refused: Refused) -> str:
     if refused.kind is AwsFailure.CREDENTIALS:
         return (
             "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` "
-            "shows who you are (a clock that is minutes off is refused, too)"
+            "shows who you are (a clock that is minutes off, or a region not opted into, is refused, too)"
         )
     return _MENDS.get(refused.kind, "ask again later; docs/how-to/aws.md explains each code")
 
@@ -273,12 +273,9 @@ _MENDS = {
     AwsFailure.ACCOUNT: "AWS looks at the account, and mails when that is over (up to four hours)",
     AwsFailure.THROTTLE: "others of the account ask AWS too often; ask again in some minutes",
     AwsFailure.SERVER: "AWS is in trouble there; take another --region, or ask again later",
-    AwsFailure.VOLUME_QUOTA: "the account's volumes are at their limit: delete some, or run `aws "
-    "service-quotas request-service-quota-increase --service-code ebs --quota-code L-7A658B76 "
-    "--desired-value 100`",
-    AwsFailure.KEY: "the key that encrypts the account's volumes may not be used: allow kms:CreateGrant, "
-    "kms:Decrypt, kms:DescribeKey and kms:GenerateDataKeyWithoutPlaintext on what `aws ec2 "
-    "get-ebs-default-kms-key-id` names",
+    AwsFailure.VOLUME_QUOTA: "the account's volumes are at their limit: delete some, or have it raised",
+    AwsFailure.KEY: "allow kms:CreateGrant, kms:Decrypt, kms:DescribeKey and "
+    "kms:GenerateDataKeyWithoutPlaintext on what `aws ec2 get-ebs-default-kms-key-id` names",
 }
 
 

@@ -79,23 +79,6 @@ def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
     return name, good("credentials", name or "accepted")
 
 
-def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
-    """Whether the account may use a region; newer regions need an opt-in."""
-    try:
-        answer = aws.ask(home, "describe_regions", RegionNames=[region], AllRegions=True)
-    except AdvisorError as error:
-        text, mend = f"there is no region {region}", "`aws ec2 describe-regions`"
-        return absent("region", error, "InvalidParameterValue", text, mend)
-    listed = answer.get("Regions", ())
-    if not listed or listed[0].get("OptInStatus") == "not-opted-in":
-        return missing(
-            "region",
-            f"the account has not opted into {region}",
-            f"`aws account enable-region --region-name {region}`",
-        )
-    return good("region", f"{region} is enabled")
-
-
 def profile(aws: Aws, region: str, name: str) -> Finding:
     """Whether the instance profile exists, by whose role the guest writes its results."""
     if not name:
@@ -165,16 +148,13 @@ def preflight_of(aws: Aws, names: Sequence[str], wish: InstanceRequirements, swe
 def _region(
     aws: Aws, name: str, wish: InstanceRequirements
 ) -> tuple[Region | None, list[LaunchOption], list[Finding]]:
-    enabled = region_enabled(aws, name)
-    if not enabled.ok:
-        return None, [], [enabled]
     nets, about_nets = regions.subnets(aws, name, wish)
     image, about_image = regions.image(aws, name, wish)
     zones, about_zones = regions.offered_zones(aws, name, wish.types)
     allowed, about_quotas = regions.quotas(aws, name, wish)
     # Only subnets of one network, in which the security group is created.
     own = [net for net in nets if net.network == nets[0].network]
-    facts = [enabled, about_nets, about_image, about_zones, *about_quotas]
+    facts = [about_nets, about_image, about_zones, *about_quotas]
     if image is None or not own or not zones:
         return None, [], facts
     caps, about_spot = regions.spot_caps(aws, name, wish)

@@ -1,6 +1,6 @@
 """AWS's current prices: with an account on demand, spot and quotas; without one from AWS's public lists.
 
-With an account this calls `pricing:GetProducts`, `ec2:DescribeSpotPriceHistory`, `ec2:DescribeInstanceTypes`,
+With an account this calls `pricing:GetProducts`, `ec2:DescribeSpotPriceHistory`,
 `ec2:DescribeInstanceTypeOfferings` and `servicequotas:GetServiceQuota`.
 
 The public price list is documented in AWS's "Reading the price list" of the bulk API: `region_index.json`
@@ -20,7 +20,6 @@ from functools import cached_property, partial
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.support import quota_code
@@ -128,45 +127,19 @@ def newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set
     return {name: {zone: answer for zone, (_, answer) in zones.items()} for name, zones in newest.items()}
 
 
-_TYPES = "instance types"
-
-
-class Facts(Struct, frozen=True):
-    """Facts of a type, to compare with the catalogue; `gpu_count` counts a share of a GPU as one."""
-
-    vcpus: int
-    memory_mib: int
-    gpu_count: int
-
-
-def facts(names: Sequence[str], region: str) -> dict[str, Facts]:
-    """The facts of the types that the region has."""
-    operation = "describe_instance_types", "InstanceTypes", _TYPES
-    answer = {}
-    for row in _rows(region, names, operation, _filters):
-        try:
-            gpus = row.get("GpuInfo", {}).get("Gpus", ())
-            # A share of a GPU has Count 0 and LogicalGpuCount 1.
-            count = sum(max(gpu["Count"], gpu.get("LogicalGpuCount", 0)) for gpu in gpus)
-            vcpus, memory = row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"]
-            answer[row["InstanceType"]] = Facts(int(vcpus), int(memory), count)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise unreadable(f"AWS {_TYPES}") from error
-    return {name: answer[name] for name in names if name in answer}
-
-
 _OFFERINGS = "instance type offerings"
 
 
 def offered(names: Sequence[str], region: str) -> frozenset[str]:
     """The types that the region offers."""
     operation = "describe_instance_type_offerings", "InstanceTypeOfferings", _OFFERINGS
-    rows = _rows(region, names, operation, lambda named: {"LocationType": "region", **_filters(named)})
+    rows = _rows(
+        region,
+        names,
+        operation,
+        lambda named: {"LocationType": "region", "Filters": [{"Name": "instance-type", "Values": named}]},
+    )
     return frozenset(names) & {required(row, "InstanceType", _OFFERINGS) for row in rows}
-
-
-def _filters(names: Sequence[str]) -> dict[str, Any]:
-    return {"Filters": [{"Name": "instance-type", "Values": names}]}
 
 
 def _rows(

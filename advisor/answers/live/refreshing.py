@@ -23,7 +23,7 @@ from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.domain.money import MAX_AGE_DAYS, is_old
 from advisor.errors import LiveError, UsageError
-from advisor.infra.live.aws import Facts, facts, offered
+from advisor.infra.live.aws import offered
 from advisor.infra.live.lists import PriceList
 from advisor.infra.live.session import Deadline, NoQuote, Quote, each_within
 from advisor.infra.live.web import Say, checked_url, download
@@ -107,25 +107,10 @@ class Offerings(Struct, frozen=True):
 def ask_offerings(
     names: Sequence[str], region: str, known: Catalog, *, accept_implausible: bool = False
 ) -> Offerings:
-    """The types that an AWS region offers now; raises `LiveError` where it does not respond.
-
-    A type is withdrawn only where two services agree: one no longer lists it, and the other does not describe
-    it."""
+    """The types that an AWS region offers now; raises `LiveError` where it does not respond."""
     there = offered(names, region)
-    warnings: list[str] = []
-    try:
-        described = facts(names, region)
-    except LiveError as error:
-        described = {}
-        warnings.append(f"facts of types are not confirmed: {error}")
-    doubtful = [name for name in names if name in described and name not in there]
-    warnings += [
-        f"{region} does not list {name} as offered, and yet describes it: left as it was" for name in doubtful
-    ]
-    warnings += [line for name in described for line in _differences(name, described[name], known)]
-    is_offered = {name: name in there for name in names if name not in doubtful}
-    sure = without_vanished(is_offered, region, known, CLOUD, accept_implausible=accept_implausible)
-    return Offerings(sure.offered, (*warnings, *sure.warnings))
+    is_offered = {name: name in there for name in names}
+    return without_vanished(is_offered, region, known, CLOUD, accept_implausible=accept_implausible)
 
 
 def without_vanished(
@@ -140,20 +125,6 @@ def without_vanished(
         "(--accept-implausible takes it)"
     )
     return Offerings({name: there for name, there in is_offered.items() if there}, (doubt,))
-
-
-def _differences(name: str, described: Facts, known: Catalog) -> list[str]:
-    ours = known.partial_type(name, CLOUD)
-    pairs = [
-        ("vCPUs", described.vcpus, ours.vcpus),
-        ("MiB of RAM", described.memory_mib, ours.memory_mib),
-        ("GPUs", described.gpu_count, ours.gpu_count),
-    ]
-    return [
-        f"AWS says that {name} has {theirs:,} {what}, the catalogue {known_one:,}"
-        for what, theirs, known_one in pairs
-        if known_one is not None and theirs != known_one
-    ]
 
 
 # Seconds for one answer: four tries of boto3 and its waits between them. A price list without an account

@@ -77,7 +77,7 @@ def test_a_dry_run_shows_offers_cost_and_checks_and_what_is_missing_launches_not
     shown, account, answer, stderr, monkeypatch
 ) -> None:
     text = shown(*ON_AWS, "--dry-run")
-    parts = ("g4dn.xlarge   us-east-1a  spot", "ok       region: us-east-1 is enabled", "budget $5")
+    parts = ("g4dn.xlarge   us-east-1a  spot", "ok       bucket: results in us-east-1", "budget $5")
     assert [part for part in (*parts, "Nothing is missing") if part not in text] == []
     assert account.left() == []
     document = answer(*ON_AWS, "--dry-run")

@@ -52,9 +52,9 @@ FAULTS = {
 class Recorded:
     products: dict[str, list[str]] = field(default_factory=dict)
     quotas: dict[str, float] = field(default_factory=dict)
-    # Of each type: zone and price; (vCPUs, MiB of RAM, GPUs) of those that the region offers.
+    # Of each type: zone and price; the types that the region offers.
     spot: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    types: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    types: list[str] = field(default_factory=list)
     faulty: dict[str, str] = field(default_factory=dict)
     operations: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -91,17 +91,6 @@ def _offerings(entry: Recorded, _request: Mapping[str, Any]) -> bytes:
     return _answered("DescribeInstanceTypeOfferings", "instanceTypeOfferingSet", items)
 
 
-def _described(entry: Recorded, _request: Mapping[str, Any]) -> bytes:
-    items = "".join(
-        f"<item><instanceType>{name}</instanceType>"
-        f"<vCpuInfo><defaultVCpus>{vcpus}</defaultVCpus></vCpuInfo>"
-        f"<memoryInfo><sizeInMiB>{mib}</sizeInMiB></memoryInfo>"
-        f"<gpuInfo><gpus><item><count>{gpus}</count></item></gpus></gpuInfo></item>"
-        for name, (vcpus, mib, gpus) in entry.types.items()
-    )
-    return _answered("DescribeInstanceTypes", "instanceTypeSet", items)
-
-
 def _spot(entry: Recorded, request: Mapping[str, Any]) -> bytes:
     wanted = [value for key, value in request.items() if key.startswith("InstanceType.")]
     return spot_prices(
@@ -113,11 +102,7 @@ def _answered(operation: str, name: str, items: str) -> bytes:
     return ec2_answer(operation, f"<{name}>{items}</{name}>").body
 
 
-EC2 = {
-    "DescribeInstanceTypeOfferings": _offerings,
-    "DescribeInstanceTypes": _described,
-    "DescribeSpotPriceHistory": _spot,
-}
+EC2 = {"DescribeInstanceTypeOfferings": _offerings, "DescribeSpotPriceHistory": _spot}
 EC2_ERRORS = {
     "throttle": "RequestLimitExceeded",
     "denied": "UnauthorizedOperation",

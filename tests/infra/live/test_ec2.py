@@ -5,10 +5,9 @@ from datetime import date
 import pytest
 from moto import mock_aws
 
-from advisor.catalog import load_catalog
 from advisor.domain import Market
 from advisor.errors import LiveError
-from advisor.infra.live.aws import Facts, facts, newest_by_zone, offered, on_demand, spot, vcpu_quota
+from advisor.infra.live.aws import newest_by_zone, offered, on_demand, spot, vcpu_quota
 from advisor.infra.live.session import NoQuote, Quote
 from tests.infra.live.recorded import Recorded, product
 
@@ -155,20 +154,6 @@ def test_a_zone_without_a_price_does_not_hide_another(recorded: Recorded) -> Non
     (answer,) = spot(["g5.xlarge"], "us-east-1", TODAY)
     assert isinstance(answer, Quote)
     assert (answer.usd_per_hour, answer.zone) == (0.5, "us-east-1b")
-
-
-def test_the_catalogue_has_the_facts_that_aws_describes(ec2) -> None:
-    """vCPUs, RAM and GPUs (shares of one, too) of every accelerated type that moto offers."""
-    catalog = load_catalog()
-    names = [
-        instance.name for instance in catalog.instances("aws") if instance.gpu_count and instance.current
-    ]
-    expected = facts(names, "us-east-1")
-    ours = {name: catalog.instance(name, "aws") for name in expected}
-    assert len(expected) > 60
-    assert expected == {
-        name: Facts(entry.vcpus, entry.memory_mib, entry.gpu_count) for name, entry in ours.items()
-    }
 
 
 def test_a_quota_is_told_in_vcpus(recorded: Recorded) -> None:
