@@ -40,10 +40,7 @@ _CLOCK_FELL = 0.10
 # PyTorch and drivers have a release every two to three months.
 _OLD = timedelta(days=180)
 # Throttling that is normal for the GPU or set by its owner, unlike heat and hardware brakes.
-_HARMLESS = {
-    *("sw_power_cap", "gpu_idle", "applications_clocks_setting", "display_clock_setting", "sync_boost"),
-    "power cap",  # in rows from before NVML's codes
-}
+_HARMLESS = {"sw_power_cap", "gpu_idle", "applications_clocks_setting", "display_clock_setting", "sync_boost"}
 # NVML's names of heat and hardware brakes. In more than this share of samples they explain the rate.
 _SLOWDOWNS = {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
 _SLOWED_SAMPLES = 0.05
@@ -280,11 +277,7 @@ def _slowdowns(environment: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _throttle_reasons(environment: Mapping[str, Any]) -> list[str]:
-    codes = [
-        *(environment.get("gpu_throttle_reasons") or ()),
-        *(environment.get("gpu_held_back_by") or ()),  # in rows that are older than the sampler
-    ]
-    reported = _HARMLESS | set(_slowdowns(environment))
-    reasons = [code.replace("_", " ") for code in dict.fromkeys(codes) if code not in reported]
+    codes, reported = environment.get("gpu_throttle_reasons") or (), _HARMLESS | set(_slowdowns(environment))
+    reasons = [code.replace("_", " ") for code in codes if code not in reported]
     throttles = environment.get("cpu_thermal_throttles") or 0
     return [*reasons, *([f"{throttles:.0f} thermal throttles of the CPU"] if throttles else ())]
