@@ -351,17 +351,17 @@ def _row(
 def _fault(run: Mapping[str, Any], is_script: bool) -> str:
     steps, batch, peak = run["step_seconds"], run["batch_size"], run.get("gpu_peak_reserved_mib")
     if not isinstance(batch, int) or isinstance(batch, bool) or not 1 <= batch <= _LARGEST_BATCH:
-        return f"a batch size is a whole number above 0, not {_short(batch)}"
+        return f"a batch size is a whole number above 0, not {repr(batch)[:40]}"
     if not all(map(is_positive, steps)):
         return "a step takes a finite number of seconds above 0"
     if len(steps) < FEWEST_STEPS:
         return f"{len(steps)} steps are too few, it takes {FEWEST_STEPS}"
     if peak is not None and not is_positive(peak):
-        return f"GPU memory is a finite number of MiB above 0, not {_short(peak)}"
+        return f"GPU memory is a finite number of MiB above 0, not {repr(peak)[:40]}"
     if not is_script:
         return ""
     if not is_positive(run["samples_per_second"]):
-        return f"a rate is a finite number above 0, not {_short(run['samples_per_second'])}"
+        return f"a rate is a finite number above 0, not {repr(run['samples_per_second'])[:40]}"
     total = sum(run.get("waited_seconds", ()))
     waited = total / sum(steps) if math.isfinite(total) else 1.0
     if waited > _MOST_WAITING:
@@ -370,9 +370,3 @@ def _fault(run: Mapping[str, Any], is_script: bool) -> str:
             "rate is not known; feed it faster, or measure the network with --model"
         )
     return ""
-
-
-def _short(value: Any) -> str:
-    """The `repr` of a value, shortened: a damaged number may have hundreds of digits."""
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -81,27 +81,25 @@ def _keys_of(file: Path) -> np.ndarray:
         raise DataError(f"cannot list the LMDB's records ({error})", hint="convert it again") from error
 
 
-def write_lmdb(folder: Path, samples: Iterable[Sample]) -> int:
-    """Write `data.mdb` with samples of pixels; returns their number.
+def write_lmdb(folder: Path, samples: Iterable[Sample]) -> None:
+    """Write `data.mdb` with samples of pixels.
 
     Keys are zero-padded numbers, as in Caffe's convert_imageset. Raises `OSError` (ENOSPC) if the disk is
     full, like the other writers."""
     lmdb = _library()
-    count, pending = 0, iter(samples)
+    pending = enumerate(samples)
     try:
         # `sync=False`: the data set is renamed into place only after the one sync at the end.
         with lmdb.open(str(folder), map_size=_MAP_BYTES, sync=False, lock=False) as environment:
             while batch := list(islice(pending, _RECORDS_A_TRANSACTION)):
                 with environment.begin(write=True) as transaction:
-                    for sample in batch:
-                        transaction.put(f"{count:08d}".encode(), datum(sample), append=True)
-                        count += 1
+                    for number, sample in batch:
+                        transaction.put(f"{number:08d}".encode(), datum(sample), append=True)
             environment.sync(True)
     except lmdb.Error as error:
         if os.strerror(errno.ENOSPC) in str(error):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
         raise DataError(f"cannot write the LMDB ({error})") from error
-    return count
 
 
 def _close_inherited() -> None:

@@ -142,12 +142,11 @@ class RecordIoImages(FileSpans):
         return Sample(SampleKind.JPEG, content, label)
 
 
-def write_records(folder: Path, samples: Iterable[Sample]) -> int:
-    """Write `images.rec` and `images.idx` (lines of number, tab, offset); returns the number of samples."""
-    count = offset = 0
+def write_records(folder: Path, samples: Iterable[Sample]) -> None:
+    """Write `images.rec` and `images.idx` (lines of number, tab, offset)."""
+    offset = 0
     with (folder / "images.rec").open("wb") as records, (folder / "images.idx").open("w") as index:
-        for count, sample in enumerate(samples, start=1):
-            record = frame(pack_image(sample.content, sample.label, count - 1))
-            index.write(f"{count - 1}\t{offset}\n")
+        for number, sample in enumerate(samples):
+            index.write(f"{number}\t{offset}\n")
+            record = frame(pack_image(sample.content, sample.label, number))
             offset += records.write(record)
-    return count

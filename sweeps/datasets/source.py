@@ -175,14 +175,12 @@ class JpegFiles:
         return f"'{self.files[index]}'"
 
 
-def write_files(folder: Path, samples: Iterable[Sample]) -> int:
-    """Write each sample to `CLASS/NUMBER.jpg`; returns their number."""
-    count = 0
-    for count, sample in enumerate(samples, start=1):
+def write_files(folder: Path, samples: Iterable[Sample]) -> None:
+    """Write each sample to `CLASS/NUMBER.jpg`."""
+    for number, sample in enumerate(samples):
         directory = folder / f"{sample.label:05d}"
         directory.mkdir(exist_ok=True)
-        (directory / f"{count - 1:08d}.jpg").write_bytes(sample.content)
-    return count
+        (directory / f"{number:08d}.jpg").write_bytes(sample.content)
 
 
 class SampleKind(StrEnum):

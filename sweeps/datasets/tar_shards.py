@@ -58,22 +58,20 @@ class TarShards(FileSpans):
         return Sample(SampleKind.JPEG, content, label)
 
 
-def write_shards(folder: Path, samples: Iterable[Sample]) -> int:
-    """Write `shard-000000.tar` and so on; returns the number of samples.
+def write_shards(folder: Path, samples: Iterable[Sample]) -> None:
+    """Write `shard-000000.tar` and so on.
 
     A shard ends at 10,000 samples or 1 GiB. The format is ustar and times are zero, so that equal samples
     give equal bytes."""
-    count, pending = 0, iter(samples)
+    pending = enumerate(samples)
     for shard, first in enumerate(pending):
         path = folder / f"shard-{shard:06d}.tar"
         with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
-            for sample in chain((first,), islice(pending, SAMPLES_A_SHARD - 1)):
-                archive.addfile(*_member(f"{count:08d}.cls", str(sample.label).encode()))
-                archive.addfile(*_member(f"{count:08d}.jpg", sample.content))
-                count += 1
+            for number, sample in chain((first,), islice(pending, SAMPLES_A_SHARD - 1)):
+                archive.addfile(*_member(f"{number:08d}.cls", str(sample.label).encode()))
+                archive.addfile(*_member(f"{number:08d}.jpg", sample.content))
                 if archive.offset >= SHARD_BYTES:
                     break
-    return count
 
 
 def _member(name: str, content: bytes) -> tuple[tarfile.TarInfo, io.BytesIO]:
