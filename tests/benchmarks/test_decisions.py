@@ -17,20 +17,8 @@ from benchmarks.decisions import (
 from benchmarks.truth.asking import Answer
 from benchmarks.truth.rows import rows_of
 
-(ROW,) = rows_of(
-    [
-        {
-            "source": "somebody",
-            "network": "resnet50",
-            "task": "training",
-            "stack": "eager",
-            "precision": "fp32",
-            "gpu": "T4",
-            "batch_size": "32",
-            "step_seconds": "0.1",
-        }
-    ]
-)
+_STEP = {"source": "somebody", "network": "resnet50", "task": "training", "stack": "eager", "gpu": "T4"}
+(ROW,) = rows_of([_STEP | {"precision": "fp32", "batch_size": "32", "step_seconds": "0.1"}])
 HEAD = "source,network,task,stack,precision,gpu,gpu_count,batch_size,input,step_seconds\n"
 
 
@@ -51,13 +39,11 @@ def test_the_bound_or_a_trial_decides_and_figures_count_what_a_miss_costs():
     safe = candidate(1.1, 300, 310)
     assert MEDIAN(Question((CHEAP, safe), 99)) is CHEAP
     assert EXPECTED(Question((CHEAP, safe), 99)) is safe
-    question = Question((CHEAP, DEAR), 95)
-    assert BOUND(question.after_trial()).gpu == CHEAP.gpu
-    question = Question((candidate(1, 80, 100), DEAR), 95)
-    assert EXPECTED(question.after_trial()).gpu == DEAR.gpu
+    slow = candidate(1, 80, 100)
+    assert BOUND(Question((CHEAP, DEAR), 95).after_trial()).gpu == CHEAP.gpu
+    assert EXPECTED(Question((slow, DEAR), 95).after_trial()).gpu == DEAR.gpu
     question = Question((CHEAP, DEAR), 50)
     assert question.after_trial() is question
-    slow = candidate(1, 80, 100)
     learnt = Question((slow, candidate(3, 300, 90)), 95)
     assert EXPECTED(Question((slow, DEAR), 95, lambda tried: learnt).after_trial()) is None
     questions = [Question((CHEAP, DEAR), target) for target in (75, 95, 400)]
@@ -65,7 +51,6 @@ def test_the_bound_or_a_trial_decides_and_figures_count_what_a_miss_costs():
     assert counted["exact_percent"] == pytest.approx(66.67)
     assert counted["met_percent"] == 100
     assert counted["overspend_percent"] == 100  # nothing over the first, 200 % over the second
-    slow = candidate(1, 80, 100)
     missed, silent = Question((slow, DEAR), 95), Question((slow, DEAR), 290)
     assert figures([missed], MEDIAN)["regret_percent"] == pytest.approx(33.33)  # $1 lost on the way to $3
     assert figures([silent], lambda _: None)["regret_percent"] == 100

@@ -23,17 +23,14 @@ from benchmarks.truth.language.scores import Bounds, RowAnswer, Scored, figures
 
 # The gate: half as much again as what shipped when it was set (mean 8.2, median 5.5, half width
 # 0.136, 93 % held) on rows that taught it, so that no change makes answers worse in silence.
-MOST_MEAN_PERCENT = 12.5
-MOST_MEDIAN_PERCENT = 8.5
 LEAST_HELD_PERCENT = 85.0
-MOST_HALF_WIDTH_LOG = 0.21
 
 SURE = Bounds(0.9, 1.0, 1.1)
 
 
 def row(**changes):
     """A measured closed loop that the predictor knows everything of."""
-    usual = ServingRow(
+    what = (
         "somebody",
         "Apache-2.0",
         "meta-llama/Meta-Llama-3.1-8B",
@@ -41,27 +38,16 @@ def row(**changes):
         "vllm",
         "bf16",
         "closed",
-        1000.0,
-        200.0,
-        concurrency=8.0,
-        ttft_seconds=0.1,
-        tpot_seconds=0.009,
     )
-    return usual._replace(**changes)
+    times = {"concurrency": 8.0, "ttft_seconds": 0.1, "tpot_seconds": 0.009}
+    return ServingRow(*what, 1000.0, 200.0, **times)._replace(**changes)
 
 
 def choice(gpu, tensor_parallel, rate):
     """A row of a decision."""
-    return row(
-        kind="maximum",
-        gpu=gpu,
-        gpus=tensor_parallel,
-        tensor_parallel=tensor_parallel,
-        concurrency=math.nan,
-        ttft_seconds=math.nan,
-        tpot_seconds=math.nan,
-        output_tokens_per_second=rate,
-    )
+    unknown = dict.fromkeys(("concurrency", "ttft_seconds", "tpot_seconds"), math.nan)
+    split = {"gpu": gpu, "gpus": tensor_parallel, "tensor_parallel": tensor_parallel}
+    return row(kind="maximum", output_tokens_per_second=rate, **split, **unknown)
 
 
 def rate_answer(rate):
@@ -70,35 +56,23 @@ def rate_answer(rate):
 
 
 def test_what_nobody_knows_is_counted_and_never_crashes(tmp_path, capsys):
-    rows = [
-        row(),
-        row(model="no/such-model"),
-        row(gpu="Abacus 9"),
-        row(engine="deepspeed-mii"),
-        row(kind="burst"),
-        row(gpus=4, attention_dp=4),
-        row(fit=0, flags="queued"),
-        row(kind="static", output_tokens=1.0),
-        row(kind="static", concurrency=1e6),
-        row(kind="open", requests_per_second_offered=1e6),
-        row(ttft_seconds=math.nan),
-        row(kind="maximum", model="meta-llama/Meta-Llama-3.1-405B"),
-    ]
-    write_table(rows, tmp_path / "rows.csv.gz")
+    why = {
+        "unknown model no/such-model": row(model="no/such-model"),
+        "unknown GPU Abacus 9": row(gpu="Abacus 9"),
+        "unknown engine deepspeed-mii": row(engine="deepspeed-mii"),
+        "unknown kind burst": row(kind="burst"),
+        "split by attention data or into a pipeline": row(gpus=4, attention_dp=4),
+        "doubtful: queued": row(fit=0, flags="queued"),
+        "first tokens of a batch alone": row(kind="static", output_tokens=1.0),
+        "a batch that memory does not hold at once": row(kind="static", concurrency=1e6),
+        "more than it is said to serve, or to fit": row(kind="open", requests_per_second_offered=1e6),
+    }
+    too_large = row(kind="maximum", model="meta-llama/Meta-Llama-3.1-405B")
+    write_table([row(), *why.values(), row(ttft_seconds=math.nan), too_large], tmp_path / "rows.csv.gz")
     main(["--language", "--rows", str(tmp_path / "rows.csv.gz"), "--json"])
     document = json.loads(capsys.readouterr().out)
     assert (document["rows"], document["answered"]) == (12, 2)
-    assert set(document["refused"]) >= {
-        "unknown model no/such-model",
-        "unknown GPU Abacus 9",
-        "unknown engine deepspeed-mii",
-        "unknown kind burst",
-        "split by attention data or into a pipeline",
-        "doubtful: queued",
-        "first tokens of a batch alone",
-        "a batch that memory does not hold at once",
-        "more than it is said to serve, or to fit",
-    }
+    assert set(document["refused"]) >= set(why)
 
 
 def test_a_row_has_an_answer_for_each_figure_that_it_has_and_its_rate_follows_from_its_times():
@@ -136,10 +110,8 @@ def test_rows_are_left_out_by_one_fit_of_one_chip_and_load_below_capacity_counts
     rows = [row(gpu=gpu) for gpu in ("A100-SXM4-40GB", "A100-SXM4-80GB") for _ in range(20)]
     (fold,) = folds_of(rows, "gpu")
     assert fold.names == ("A100",)
-    rows = [
-        row(kind="open", requests_per_second_offered=rate, requests_per_second=min(rate, 10.0))
-        for rate in (2.0, 7.0, 9.0, 40.0)
-    ]
+    opened = {2.0: 2.0, 7.0: 7.0, 9.0: 9.0, 40.0: 10.0}.items()
+    rows = [row(kind="open", requests_per_second_offered=n, requests_per_second=done) for n, done in opened]
     answer = RowAnswer(tpot_seconds=Bounds(0.005, 0.009, 0.02))
     document = document_of(rows, AnswersOfRows({0: dict.fromkeys(range(4), answer), 1: {}, 3: {}, 5: {}}, {}))
     assert document["load"]["tpot"]["n"] == 2
@@ -197,7 +169,6 @@ def test_what_ships_stays_within_the_gate():
     document = truth(rows)
     (every,) = (one for one in document["tables"] if (one["quantity"], one["by"]) == ("step", "all"))
     assert every["n"] > 250
-    assert every["mean_percent"] < MOST_MEAN_PERCENT
-    assert every["median_percent"] < MOST_MEDIAN_PERCENT
     assert every["held_percent"] > LEAST_HELD_PERCENT
-    assert every["half_width_log"] < MOST_HALF_WIDTH_LOG
+    most = {"mean_percent": 12.5, "median_percent": 8.5, "half_width_log": 0.21}
+    assert [name for name, limit in most.items() if every[name] >= limit] == []

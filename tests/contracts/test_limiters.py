@@ -23,6 +23,15 @@ from advisor.sweeps.trial.orphans import clean_up
 from advisor.sweeps.worker.inputs import evict
 
 BURN = "sum(1 for _ in iter(int, 1))"
+OWNER = """
+import subprocess, time
+from tests.contracts.test_limiters import CgroupV1, limits_of, v1_groups
+with CgroupV1(limits_of(memory_mib=64), v1_groups()) as hold:
+    child = subprocess.Popen(['sleep', '600'])
+    hold.add(child.pid)
+    print(child.pid, flush=True)
+    time.sleep(600)
+"""
 
 
 def has_v1():
@@ -43,11 +52,8 @@ def limits_of(vcpus=1.0, memory_mib=512.0, **changes):
 @contextmanager
 def started(code):
     """A Python process that waits for a line."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"import sys; sys.stdin.readline()\n{code}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    command = [sys.executable, "-c", f"import sys; sys.stdin.readline()\n{code}"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         yield process
     finally:
@@ -60,8 +66,7 @@ def loaded(hold, code):
     """A Python process in a group, which has printed a line and waits for another."""
     with started(code) as process:
         hold.add(process.pid)
-        process.stdin.write(b"go\n")
-        process.stdin.flush()
+        told(process)
         process.stdout.readline()
         yield process
 
@@ -78,6 +83,11 @@ def held(hold, code):
 
 def go(process):
     return process.communicate(b"go\n")[0]
+
+
+def told(process):
+    process.stdin.write(b"go\n")
+    process.stdin.flush()
 
 
 class LimiterContract:
@@ -185,8 +195,7 @@ class KernelContract(LimiterContract):
     def test_cpu_time_is_held_to_the_vcpus(self, limiter, vcpus):
         """Never more; less only when neighbours are busy, so that is not asserted."""
         with limiter(limits_of(vcpus)) as hold, held(hold, BURN) as process:
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
+            told(process)
             start, used = time.monotonic(), read_usage(hold.usage_source()).cpu_seconds
             time.sleep(1.0)
             used = read_usage(hold.usage_source()).cpu_seconds - used
@@ -251,8 +260,7 @@ class KernelContract(LimiterContract):
         with limiter(limits_of(memory_mib=80)) as hold, started(code) as process:
 
             def read_again():
-                process.stdin.write(b"go\n")
-                process.stdin.flush()
+                told(process)
                 process.stdout.readline()
                 return read_usage(hold.usage_source()).read_bytes
 
@@ -305,19 +313,7 @@ class TestCgroupV1(KernelContract):
         return lambda: groups_of(os.getpid())
 
     def test_groups_and_processes_of_a_killed_owner_are_removed(self):
-        code = (
-            "import subprocess, sys, time\n"
-            "from advisor.sweeps.trial.limits.groups import CgroupV1\n"
-            "from advisor.sweeps.machine.mounts import v1_groups\n"
-            "from advisor.sweeps.trial.limits.types import LimitRequest\n"
-            "request = LimitRequest(vcpus=1, memory_mib=64, cpus=(0,))\n"
-            "with CgroupV1(request, v1_groups()) as hold:\n"
-            "    child = subprocess.Popen(['sleep', '600'])\n"
-            "    hold.add(child.pid)\n"
-            "    print(child.pid, flush=True)\n"
-            "    time.sleep(600)\n"
-        )
-        owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE)
         orphan = int(owner.stdout.readline())
         assert len(groups_of(owner.pid)) == len(V1_CONTROLLERS)
         owner.kill()

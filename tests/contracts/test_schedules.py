@@ -77,8 +77,7 @@ class TestSchedules:
         new = schedule(misfire=Misfire.SKIP, budget_usd=20.0, usd_per_hour=0.5, run_usd=5.0)
         kept = book.add(new, now=NOW)
         assert book.all() == [kept] == [book.named("weekly")]
-        assert kept.command == new.command
-        assert (kept.budget_usd, kept.misfire) == (20.0, Misfire.SKIP)
+        assert (kept.command, kept.budget_usd, kept.misfire) == (new.command, 20.0, Misfire.SKIP)
         assert kept.considered_until == NOW
 
     def test_the_same_schedule_again_is_there_already_and_another_one_is_refused(self, book):
@@ -193,10 +192,9 @@ class TestSchedules:
 
         def start():
             name = f"20261122T000000-{secrets.token_hex(4)}"
+            question = {"on": "here"}
             with suppress(UsageError):
-                return book.runs.start(
-                    name, {"on": "here"}, this_process(), now=NOW, log="/log", refuse=refuse
-                )
+                return book.runs.start(name, question, this_process(), now=NOW, log="/log", refuse=refuse)
 
         (run,) = [run for run in all_at_once(start) if run is not None]
         assert book.runs.sweeps() == [book.runs.sweep(run.sweep_id)] == [run]

@@ -45,9 +45,8 @@ class TestStores:
         assert store.all() == []
         assert store.append_all(rows) == Appended(3, 0)
         assert store.all() == rows
-        long = measurement(
-            trial=trial(network=f"/{'home/' * 60}net.py:build", accelerator=f"cuda:{'é' * 94}")
-        )
+        odd = trial(network=f"/{'home/' * 60}net.py:build", accelerator=f"cuda:{'é' * 94}")
+        long = measurement(trial=odd)
         store.append_all([long])
         assert store.all() == [*rows, long]
 
@@ -141,17 +140,14 @@ class TestStores:
         assert not store.leases.take({"trial": ""}, other)
         assert store.leases.take({"another": ""}, other)
         held = store.leases.held()
-        assert set(held) == {"trial", "another"}
-        assert held["trial"].pid == entry.pid
+        assert (set(held), held["trial"].pid) == ({"trial", "another"}, entry.pid)
         assert 0 < held["trial"].seconds_left <= 1.5
 
     def test_a_lease_says_what_its_trial_is_called_and_since_when_it_runs(self, store):
         entry = this_process()
         store.leases.take({"trial": "googlenet on 1 vCPU"}, entry)
         held = store.leases.held()["trial"]
-        assert held.label == "googlenet on 1 vCPU"
-        assert held.host == entry.host
-        assert held.seconds_held is None
+        assert (held.label, held.host, held.seconds_held) == ("googlenet on 1 vCPU", entry.host, None)
         store.leases.begin("trial", this_process(), "of somebody else")
         assert store.leases.held()["trial"].label == "googlenet on 1 vCPU"
         store.leases.begin("trial", entry, "googlenet on gpu-7")
@@ -201,8 +197,7 @@ class TestStores:
         store.leases.take({"a": ""}, gone)
         store.leases.take({"b": ""}, reused)
         assert store.leases.held() == {}
-        assert store.leases.take({"a": ""}, this_process())
-        assert store.leases.take({"b": ""}, this_process())
+        assert store.leases.take({"a": "", "b": ""}, this_process()) == {"a", "b"}
 
     def test_storing_a_run_ends_its_lease(self, store):
         owner, entry = this_process(), row()

@@ -1,6 +1,7 @@
 """What an answer says of how sure it is: by every task, through the command."""
 
 import re
+import shlex
 
 import pytest
 from hypothesis import given, settings
@@ -14,12 +15,12 @@ MARKETS = st.sampled_from(["on-demand", "spot", "any"])
 
 def options(**drawn):
     """The words of options, those that are drawn as None left out."""
-    given = {name.replace("_", "-"): value for name, value in drawn.items() if value is not None}
-    return [
-        word
-        for name, value in given.items()
-        for word in (f"--{name}", f"{value:.4g}" if isinstance(value, float) else str(value))
-    ]
+    words = []
+    for name, value in drawn.items():
+        if value is not None:
+            text = f"{value:.4g}" if isinstance(value, float) else str(value)
+            words += [f"--{name.replace('_', '-')}", text]
+    return words
 
 
 INFERENCE = st.builds(
@@ -98,22 +99,9 @@ def test_less_than_the_confidence_has_a_trial_and_a_safe_spec_or_why_not_and_wea
 
 
 def test_a_limit_on_money_is_kept_as_surely_as_the_price_is_known():
-    asked = [
-        "recommend",
-        "--task",
-        "inference",
-        "--model",
-        "vit_b_16",
-        "--target-throughput",
-        "100",
-        "--market",
-        "spot",
-        "--gpu",
-        "L4",
-    ]
-    free, *limited = (
-        recorded([*asked, *most])["document"] for most in ((), ("--max-price", "0.5"), ("--max-price", "0.2"))
-    )
+    asked = "recommend --task inference --model vit_b_16 --target-throughput 100 --market spot --gpu L4"
+    limits = ("", " --max-price 0.5", " --max-price 0.2")
+    free, *limited = (recorded([*asked.split(), *most.split()])["document"] for most in limits)
     chances = [document["recommendation"]["probability"] for document in (free, *limited)]
     assert chances == sorted(chances, reverse=True)
     assert chances[0] - chances[-1] > 0.1
@@ -121,10 +109,7 @@ def test_a_limit_on_money_is_kept_as_surely_as_the_price_is_known():
     assert "on the price)" in limited[-1]["decision"]["sentences"][0]
 
 
-RUN = [
-    *("--task", "training", "--model", "resnet50", "--market", "spot"),
-    *("--epochs", "30", "--max-hours", "24"),
-]
+RUN = shlex.split("--task training --model resnet50 --market spot --epochs 30 --max-hours 24")
 
 
 def test_a_limit_at_what_a_run_costs_at_most_is_kept_as_surely_as_that_is_told():
@@ -160,17 +145,12 @@ def test_a_run_beyond_its_limits_is_told_the_epochs_that_surely_keep_them_and_on
 
 
 def test_a_cache_in_eight_bits_that_saves_much_is_named_with_the_spec_that_it_gives():
-    asked = [
-        *("recommend", "--task", "generation", "--model", "openai/gpt-oss-120b", "--users", "200"),
-        *("--think-seconds", "20", "--max-ttft-ms", "p95:800"),
-        *("--input-tokens", "4000", "--output-tokens", "500"),
-    ]
+    load = "--users 200 --think-seconds 20 --max-ttft-ms p95:800 --input-tokens 4000 --output-tokens 500"
+    asked = ["recommend", "--task", "generation", "--model", "openai/gpt-oss-120b", *load.split()]
     said, answered = recorded(asked), recorded([*asked, "--kv-precision", "fp8"])["document"]
     step = next(each for each in said["document"]["serving"]["steps"] if each["kind"] == "fp8_kv")
     fewer, first = answered["recommendation"], said["document"]["recommendation"]
-    assert (step["instead"]["instance_type"], step["instead"]["count"]) == (
-        fewer["instance_type"],
-        fewer["count"],
-    )
+    for name in ("instance_type", "count"):
+        assert step["instead"][name] == fewer[name]
     assert fewer["price"]["total_usd_per_hour"] < 0.85 * first["price"]["total_usd_per_hour"]
     assert "--kv-precision fp8:" in " ".join(said["text"].split())

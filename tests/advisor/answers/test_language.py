@@ -37,35 +37,40 @@ def context() -> LanguageContext:
 
 def recommend(**fields: Any) -> RecommendGeneration:
     """A question whose answer needs no calibrated interval."""
-    return RecommendGeneration(**COMMON, allow_extrapolation=True, **fields)
+    return RecommendGeneration(**{**COMMON, "allow_extrapolation": True, **fields})
+
+
+def chosen(**fields: Any) -> Any:
+    """What is recommended, where something is."""
+    candidate = serving_recommended(context(), recommend(**fields)).chosen
+    assert candidate is not None
+    return candidate
+
+
+def predicted(**fields: Any) -> Any:
+    """What an instance does."""
+    return language.predicted(context().catalog, PredictGeneration(**{**COMMON, **fields})).result
 
 
 def test_pictures_count_as_tokens_of_the_prompt_and_take_time_in_their_tower() -> None:
     asked: dict[str, Any] = {"model": "Qwen/Qwen3-VL-8B-Instruct", "instance": "p5.4xlarge", "users": 8}
     asked |= {"input_tokens": 300, "output_tokens": 100}
-    catalog = context().catalog
-
-    def predicted(**fields: Any) -> Any:
-        question = PredictGeneration(**COMMON | asked | fields)
-        answer = language.predicted(catalog, question)
-        return answer.result, answer.message_document()
-
-    pictures, document = predicted(images_per_request=2, image_size="1280x720")
+    shown = PredictGeneration(**COMMON | asked, images_per_request=2, image_size="1280x720")
+    answer = language.predicted(context().catalog, shown)
+    pictures, request = answer.result, answer.message_document()["request"]
     # 40 x 23 squares of 32 pixels, and the signs around them.
     tokens = 2 * (40 * 22 + 2)
     assert pictures.candidate.input_tokens == 300 + tokens
-    assert document["request"]["picture_tokens"] == tokens
-    assert document["request"]["input_tokens"] == 300
+    assert (request["picture_tokens"], request["input_tokens"]) == (tokens, 300)
     assert any("1,764 tokens of a prompt are 2 pictures" in str(text) for text in pictures.assumptions)
-    text, _ = predicted(input_tokens=300 + tokens)
-    none, _ = predicted()
+    text, none = predicted(**asked | {"input_tokens": 300 + tokens}), predicted(**asked)
     first, as_text, alone = (one.candidate.rates.ttft_seconds.median for one in (pictures, text, none))
     assert alone < as_text < first
     assert pictures.candidate.memory.largest_concurrency == text.candidate.memory.largest_concurrency
     with pytest.raises(UsageError, match="reads no pictures"):
-        predicted(model=EIGHT_B, images_per_request=1)
+        predicted(**asked | {"model": EIGHT_B}, images_per_request=1)
     with pytest.raises(UsageError, match="how many come"):
-        predicted(image_size="640x480")
+        predicted(**asked, image_size="640x480")
 
 
 def test_where_nothing_answers_a_smaller_format_may() -> None:
@@ -82,42 +87,32 @@ def test_where_nothing_answers_a_smaller_format_may() -> None:
 
 
 def test_a_tight_limit_is_told_with_the_spec_that_a_looser_one_allows() -> None:
-    catalog = context().catalog
-    answer = language.recommended(catalog, recommend(users=10, max_ttft_ms=30.0)).result
-    (warning,) = [text for text in map(str, answer.warnings) if "rules cheaper ones out" in text]
+    tight, usual = (
+        language.recommended(context().catalog, recommend(users=10, max_ttft_ms=most)).result.warnings
+        for most in (30.0, 200.0)
+    )
+    (warning,) = [text for text in map(str, tight) if "rules cheaper ones out" in text]
     assert warning.startswith("--max-ttft-ms 30 rules cheaper ones out: at 45, ")
     assert re.search(r" for \$[\d.]+/h may do \(\d+ % sure\)$", warning)
-    usual = language.recommended(catalog, recommend(users=10, max_ttft_ms=200.0)).result
-    assert not any("rules cheaper ones out" in str(text) for text in usual.warnings)
+    assert not any("rules cheaper ones out" in str(text) for text in usual)
 
 
 def test_a_spot_price_is_never_thought_to_exceed_the_one_on_demand() -> None:
     spot, listed = (
-        serving_recommended(
-            context(), recommend(users=20, market=market, gpu_filter=GpuFilter(names=("L40S",)))
-        ).chosen
+        chosen(users=20, market=market, gpu_filter=GpuFilter(names=("L40S",))).spec.offer.price
         for market in (Market.SPOT, Market.ON_DEMAND)
     )
-    assert spot is not None
-    assert listed is not None
-    high, usd = spot.spec.offer.price.high_usd_per_hour, spot.spec.offer.price.usd_per_hour
-    assert usd < high <= listed.spec.offer.price.usd_per_hour * 1.001
+    assert spot.usd_per_hour < spot.high_usd_per_hour <= listed.usd_per_hour * 1.001
 
 
 def test_users_who_think_and_percentiles_that_are_limited_move_the_answer() -> None:
-    usual = serving_recommended(context(), recommend(users=64)).chosen
-    thinking = serving_recommended(context(), recommend(users=64, think_seconds=20.0)).chosen
-    assert usual is not None
-    assert thinking is not None
+    usual, thinking = chosen(users=64), chosen(users=64, think_seconds=20.0)
     assert thinking.rates.concurrency < usual.rates.concurrency
     seconds = thinking.rates.e2e_seconds.lower
     assert thinking.rates.concurrency > 64 * seconds / (seconds + 20) / 2
     mean, tail = (
-        serving_recommended(context(), recommend(users=64, max_ttft_ms=most, required_confidence=0.9)).chosen
-        for most in (3000.0, "p99:3000")
+        chosen(users=64, max_ttft_ms=most, required_confidence=0.9) for most in (3000.0, "p99:3000")
     )
-    assert mean is not None
-    assert tail is not None
     assert 1000 * tail.rates.tails[0][-1].upper <= 3000
     assert tail.spec.total_usd_per_hour >= mean.spec.total_usd_per_hour
 
@@ -131,31 +126,25 @@ def test_a_smaller_format_is_said_where_a_cheaper_type_serves_it() -> None:
     assert said["--precision int4-awq"].spec.offer.instance.gpu_name == "T4"
     for option, other in said.items():
         assert other.spec.total_usd_per_hour < 0.95 * answer.chosen.spec.total_usd_per_hour
-        smaller = question.replace(precision=LlmPrecision(option.split()[1]))
-        same = serving_recommended(context(), smaller).chosen
-        assert same is not None
+        same = chosen(users=4, precision=LlmPrecision(option.split()[1]))
         assert (same.spec.offer.instance, same.spec.count) == (other.spec.offer.instance, other.spec.count)
         assert same.rates == other.rates
     document = ask.recommend(Sources(), question).document()
     named = [step["instead"]["instance_type"] for step in document["serving"]["steps"] if step["instead"]]
     assert named == [other.spec.offer.instance.name for other in said.values()]
-    alone = PredictGeneration(**COMMON, users=4, instance="g6.xlarge")
-    assert not any(step.instead for step in language.predicted(context().catalog, alone).result.steps)
+    assert not any(step.instead for step in predicted(users=4, instance="g6.xlarge").steps)
 
 
 def test_speculative_decoding_counts_as_it_is_stated() -> None:
     """It gains by what is accepted, never more, and costs where nothing is; a model that drafts takes time
     and memory; the bounds are wider, and the start file says the same."""
-    seventy = COMMON | {"model": "meta-llama/Llama-3.3-70B"}
-    usual = PredictGeneration(**seventy, instance="p5.48xlarge", users=8, tensor_parallel=8)
-
-    def candidate(**fields: Any) -> Any:
-        return language.predicted(context().catalog, usual.replace(**fields)).result.candidate
-
-    plain, gains = candidate(), []
+    usual = {"model": "meta-llama/Llama-3.3-70B", "instance": "p5.48xlarge", "users": 8, "tensor_parallel": 8}
+    drafts = {"draft_model": "meta-llama/Llama-3.2-1B"}
+    plain, gains = predicted(**usual).candidate, []
     for share in (0.0, 0.5, 0.8):
-        drafted = candidate(draft_acceptance=f"{share:g},4")
-        with_model = candidate(draft_acceptance=f"{share:g},4", draft_model="meta-llama/Llama-3.2-1B")
+        drafted, with_model = (
+            predicted(**usual, draft_acceptance=f"{share:g},4", **more).candidate for more in ({}, drafts)
+        )
         gain = plain.rates.tpot_seconds.median / drafted.rates.tpot_seconds.median
         assert gain <= sum(share**place for place in range(5))
         assert with_model.rates.tpot_seconds.median > drafted.rates.tpot_seconds.median
@@ -165,13 +154,13 @@ def test_speculative_decoding_counts_as_it_is_stated() -> None:
         assert any("speculative decoding" in str(text) for text in drafted.extrapolation)
         gains.append(gain)
     assert gains[0] < 1 < gains[1] < gains[2]
-    stated = recommend(users=8, draft_acceptance="0.7,4", draft_model="meta-llama/Llama-3.2-1B")
+    stated = recommend(users=8, draft_acceptance="0.7,4", **drafts)
     text = ask.recommend(Sources(), stated).written("compose")
     (service, *_) = yaml.safe_load(text)["services"].values()
     config = json.loads(service["command"][service["command"].index("--speculative-config") + 1])
     assert config == {"model": "meta-llama/Llama-3.2-1B", "num_speculative_tokens": 4}
     with pytest.raises(UsageError, match="does not say with what success"):
-        recommend(draft_model="meta-llama/Llama-3.2-1B")
+        recommend(**drafts)
     with pytest.raises(UsageError) as refused:
         ask.recommend(Sources(), recommend(draft_acceptance="0.7,4", draft_model="nobody/Nothing"))
     assert refused.value.field == "draft_model"
@@ -180,16 +169,12 @@ def test_speculative_decoding_counts_as_it_is_stated() -> None:
 def test_ranks_that_share_the_experts_are_a_split_like_others() -> None:
     """DeepSeek-R1 for many: tensor parallelism copies its cache on each GPU, ranks do not, so they hold more
     requests; no other split of the same instance costs less, and what starts it says so."""
-    question = recommend(users=500).replace(model="deepseek-ai/DeepSeek-R1")
-    answer = serving_recommended(context(), question)
-    found = answer.chosen
-    assert found is not None
+    question = recommend(users=500, model="deepseek-ai/DeepSeek-R1")
+    found = chosen(users=500, model=question.model)
     assert (found.placement.tensor_parallel, found.placement.ranks, found.placement.gpus_used) == (1, 8, 8)
     assert found.rates.concurrency == pytest.approx(500)
-    name = found.spec.offer.instance.name
-    usual = PredictGeneration(**COMMON | {"model": question.model}, users=500, instance=name)
-    split = usual.replace(tensor_parallel=8, users=8)
-    together = language.predicted(context().catalog, split).result.candidate
+    split = {"instance": found.spec.offer.instance.name, "tensor_parallel": 8, "users": 8}
+    together = predicted(model=question.model, **split).candidate
     assert found.memory.largest_concurrency > 2 * together.memory.largest_concurrency
     assert found.memory.weights_gib > 1.1 * together.memory.weights_gib
     doubts = [each.rates.tpot_seconds.sure_share for each in (found, together)]
@@ -211,12 +196,8 @@ def test_two_instances_hold_a_model_that_none_holds_alone() -> None:
     """A 405B model in 16 bits on H100: two nodes, a pipeline between them, wide bounds; never where one
     instance holds it, and not where one alone may be had. Neither its memory nor its rate is more than the
     GPUs have."""
-    question = recommend(users=4).replace(
-        model="meta-llama/Llama-3.1-405B", gpu_filter=GpuFilter(names=("H100",))
-    )
-    answer = serving_recommended(context(), question)
-    found = answer.chosen
-    assert found is not None
+    asked = {"users": 4, "model": "meta-llama/Llama-3.1-405B", "gpu_filter": GpuFilter(names=("H100",))}
+    question, found = recommend(**asked), chosen(**asked)
     assert (found.spec.count, found.placement.nodes, found.placement.tensor_parallel) == (2, 2, 8)
     use = found.memory
     assert 2 * 8 * use.weights_gib > 750 > 8 * use.weights_gib
@@ -224,14 +205,12 @@ def test_two_instances_hold_a_model_that_none_holds_alone() -> None:
     assert found.rates.tpot_seconds.median > 810e9 / (8 * 3.35e12)  # all weights are read by eight at a time
     assert found.rates.tpot_seconds.upper > 1.4 * found.rates.tpot_seconds.median
     assert any("several instances" in str(text) for text in found.extrapolation)
-    one = serving_recommended(context(), question.replace(precision=LlmPrecision.FP8)).chosen
-    assert one is not None
-    assert one.placement.nodes == 1
+    assert chosen(**asked, precision=LlmPrecision.FP8).placement.nodes == 1
     assert serving_recommended(context(), question.replace(max_count=1), relax=False).chosen is None
     text = ask.recommend(Sources(), question).written("skypilot")
-    assert yaml.safe_load(text)["num_nodes"] == 2
-    script = yaml.safe_load(text)["run"]
-    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+    job = yaml.safe_load(text)
+    assert job["num_nodes"] == 2
+    subprocess.run(["bash", "-n"], input=job["run"], text=True, check=True)
     assert "--tensor-parallel-size 8" in text
     assert "--pipeline-parallel-size 2 --distributed-executor-backend ray" in text
     with pytest.raises(UsageError, match="starts no model over several instances"):
@@ -243,24 +222,21 @@ def anchor(path: Path, tpot_seconds: float) -> Path:
     document = json.loads((Path(__file__).parents[2] / "data/endpoint_anchor.json").read_text())
     document["engine"]["version"] = context().predictor.engine_version("vllm")
     (load,) = document["loads"]
-    for name, factor in (
-        ("tpot_seconds", tpot_seconds / 0.1),
-        ("output_tokens_per_second", 0.1 / tpot_seconds),
-    ):
+    slower = tpot_seconds / 0.1
+    for name, factor in (("tpot_seconds", slower), ("output_tokens_per_second", 1 / slower)):
         load[name] |= {figure: load[name][figure] * factor for figure in ("mean", "standard_error", "p99")}
     path.write_text(json.dumps(document))
     return path
 
 
 def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path) -> None:
-    question = PredictGeneration(**COMMON, instance="g6.xlarge", users=8)
-    before = language.predicted(context().catalog, question).result.candidate.rates.tpot_seconds
+    question = {"instance": "g6.xlarge", "users": 8}
+    before = predicted(**question).candidate.rates.tpot_seconds
     slow = anchor(tmp_path / "anchor.json", 2 * before.median)
-    anchored = language.predicted(context().catalog, question.replace(anchor=(slow,))).result
+    anchored = predicted(**question, anchor=(slow,))
     after = anchored.candidate.rates.tpot_seconds
-    assert any("anchor.json" in str(message) for message in anchored.assumptions)
-    tail = "with concurrency 8: p99 of TTFT 600 ms"
-    assert any(tail in str(message) for message in anchored.assumptions)
+    for words in ("anchor.json", "with concurrency 8: p99 of TTFT 600 ms"):
+        assert any(words in str(message) for message in anchored.assumptions)
     assert before.median < after.median <= 2.1 * before.median
     # Twice as slow as expected: no surer than before, but hardly less.
     assert after.upper / after.median < 1.05 * before.upper / before.median

@@ -11,18 +11,11 @@ from hypothesis import strategies as st
 from advisor.cli.questions import question_from
 from advisor.cli.recommend import recommend
 from advisor.errors import UsageError
+from advisor.questions import reading
 from advisor.questions.commands import COMPARE, MEMORY, PREDICT, RECOMMEND
 from advisor.questions.language import RecommendFinetuning, RecommendGeneration
 from advisor.questions.network import Recommend
-from advisor.questions.reading import (
-    from_json,
-    from_link,
-    from_texts,
-    from_values,
-    options_of,
-    schema_of,
-    texts_of,
-)
+from advisor.questions.reading import from_link, from_texts, from_values
 
 MODEL = {"model": "meta-llama/Llama-3.1-8B"}
 SHARED = {
@@ -88,14 +81,14 @@ KINDS = {"inference": Recommend, "generation": RecommendGeneration, "finetuning"
 def test_a_question_survives_the_way_over_a_command_line_json_and_a_link(values):
     question = from_values(RECOMMEND, values)
     assert type(question) is KINDS[values["task"]]
-    context = recommend.make_context("recommend", options_of(question))
+    context = recommend.make_context("recommend", reading.options_of(question))
     assert question_from(RECOMMEND, dict(context.params)) == question
-    assert from_json(RECOMMEND, json.dumps(values).encode()) == question
+    assert reading.from_json(RECOMMEND, json.dumps(values).encode()) == question
     link = {name: str(value).lower() if value in (True, False) else value for name, value in values.items()}
     assert from_link(RECOMMEND, urlencode(link).encode()) == question
     assert from_texts(RECOMMEND, {name: [str(text)] for name, text in link.items()}) == question
-    assert from_texts(RECOMMEND, texts_of(question)) == question
-    jsonschema.validate(values, schema_of(type(question)))
+    assert from_texts(RECOMMEND, reading.texts_of(question)) == question
+    jsonschema.validate(values, reading.schema_of(type(question)))
 
 
 TRAINING = {"task": "training", "model": "resnet50"}

@@ -26,15 +26,8 @@ from advisor.models.performance.pipeline import PIPELINE_PRIORS, Pipeline, Pipel
 from advisor.runs.fitting import reference_cpu
 
 # The sheet of a card that tells the least, of a vendor and an architecture that nobody measured.
-UNHEARD_OF = Gpu(
-    name="Unheard-of 1",
-    vendor="Nobody",
-    architecture="new",
-    compute_capability=None,
-    memory_mib=16384,
-    memory_gb_per_second=500.0,
-    fp32_tflops=20.0,
-)
+_NAMED = {"name": "Unheard-of 1", "vendor": "Nobody", "architecture": "new", "compute_capability": None}
+UNHEARD_OF = Gpu(**_NAMED, memory_mib=16384, memory_gb_per_second=500.0, fp32_tflops=20.0)
 DATASET = replace(IMAGENET, name="photographs", samples=10_000)
 REFERENCE_SCORE = 2886.0
 # How much faster than step times tell every network is on the CPU.
@@ -50,33 +43,27 @@ def true_parameters(**changes):
 
 
 def resources(vcpus=2.0, memory_mib=4096.0, read=125.0):
-    return Resources(
-        vcpus=vcpus,
-        physical_cores=vcpus,
-        memory_mib=memory_mib,
-        disk=DiskRate(type="test", read_mib_per_second=read),
-        cpu=CPU,
-    )
+    disk = DiskRate(type="test", read_mib_per_second=read)
+    return Resources(vcpus=vcpus, physical_cores=vcpus, memory_mib=memory_mib, disk=disk, cpu=CPU)
 
 
 def trials():
     """A small sweep: vCPUs x memory x disk on an emulated GPU and on the CPU."""
     grid = itertools.product((0.5, 1.0, 2.0), (1024.0, 4096.0), (20.0, 125.0))
-    result = []
-    for vcpus, memory_mib, read in grid:
-        machine = resources(vcpus, memory_mib, read)
-        for network, task in (("googlenet", Task.INFERENCE), ("resnet50", Task.TRAINING)):
-            workload = Workload(network=network, task=task, batch_size=32, dataset=DATASET)
-            result.append(
-                Trial(
-                    workload=workload,
-                    resources=machine,
-                    accelerator=Accelerator.parse("emulated:T4"),
-                    emulated_step_seconds=0.05,
-                )
-            )
-            result.append(Trial(workload=workload, resources=machine, accelerator=Accelerator.parse("cpu")))
-    return result
+    steps = (
+        {"googlenet": Task.INFERENCE, "resnet50": Task.TRAINING}.items(),
+        (("emulated:T4", 0.05), ("cpu", None)),
+    )
+    return [
+        Trial(
+            workload=Workload(network=network, task=task, batch_size=32, dataset=DATASET),
+            resources=machine,
+            accelerator=Accelerator.parse(accelerator),
+            emulated_step_seconds=seconds,
+        )
+        for machine in itertools.starmap(resources, grid)
+        for (network, task), (accelerator, seconds) in itertools.product(*steps)
+    ]
 
 
 def measure(trials_, parameters, noise=0.03, seed=0):

@@ -22,16 +22,9 @@ from advisor.models.performance.pipeline import STAGES, PipelineRequest, pipelin
 pytestmark = pytest.mark.vector
 
 maybe = st.one_of(st.none(), st.floats(20.0, 4000.0))
-cpus = st.one_of(
-    st.none(),
-    st.builds(
-        Cpu,
-        model=st.just("any"),
-        architecture=st.just("x86_64"),
-        single_thread_score=maybe,
-        second_thread_yield=st.floats(0, 1),
-    ),
-)
+ANY_CPU = Cpu(model="any", architecture="x86_64")
+changes = {"single_thread_score": maybe, "second_thread_yield": st.floats(0, 1)}
+cpus = st.none() | st.builds(replace, st.just(ANY_CPU), **changes)
 machines = st.builds(
     Resources,
     vcpus=st.sampled_from((0.5, 2.0, 8.0, 96.0)),
@@ -111,15 +104,9 @@ def most_flops_per_second(gpu, precision):
 
 def machine(gpu, gpus):
     """One on which nothing else holds its GPUs back."""
-    return Resources(
-        vcpus=192,
-        physical_cores=96,
-        memory_mib=2**21,
-        gpu=gpu,
-        gpu_count=gpus,
-        disk=DiskRate(type="nvme", read_mib_per_second=7000, read_iops=10**6),
-        host_to_gpu_gb_per_second=50,
-    )
+    disk = DiskRate(type="nvme", read_mib_per_second=7000, read_iops=10**6)
+    host = {"vcpus": 192, "physical_cores": 96, "memory_mib": 2**21, "disk": disk}
+    return Resources(**host, gpu=gpu, gpu_count=gpus, host_to_gpu_gb_per_second=50)
 
 
 @settings(max_examples=40, deadline=None)

@@ -55,10 +55,8 @@ def test_how_near_a_gpu_is_to_the_measured_ones_is_told(gpu, precision, inside, 
 
 
 def test_a_network_is_measured_on_this_gpu_or_others_and_an_unknown_cpu_is_outside():
-    details = [
-        facts(workload(network), machine(gpu))["network"]
-        for network, gpu in (("resnet50", "A100-SXM4-40GB"), ("vgg16", "T4"), ("googlenet", "T4"))
-    ]
+    pairs = (("resnet50", "A100-SXM4-40GB"), ("vgg16", "T4"), ("googlenet", "T4"))
+    details = [facts(workload(network), machine(gpu))["network"] for network, gpu in pairs]
     assert [detail.inside for detail in details] == [True, True, False]
     assert str(details[0].detail) == "resnet50 training in fp32 was measured on A100"
     result = facts(workload(task=Task.PREPROCESSING), replace(machine(), cpu=None))
@@ -80,8 +78,7 @@ def test_a_stage_far_from_binding_does_not_matter():
 
 def test_the_ranges_and_chips_are_those_of_the_trials():
     ranges = measured_ranges(measure(trials(), true_parameters()))
-    assert ranges["vcpus"] == (0.5, 2.0)
-    assert ranges["disk_throughput"] == (20.0, 125.0)
+    assert (ranges["vcpus"], ranges["disk_throughput"]) == ((0.5, 2.0), (20.0, 125.0))
     assert "disk_iops" not in ranges
     scored_model, result = ScoredModel(), {}
     for pair in pairs_of([row for row in read_rows(ROWS) if isinstance(row, Row)]):
@@ -118,8 +115,8 @@ def test_a_gain_is_the_ratio_of_the_rates_and_a_step_is_as_long_as_itself():
     each = times.estimates([(before, gpu), (after, gpu)], facts).variance
     result = times.posterior.differences([cell_of(before, gpu, facts)], [cell_of(after, gpu, facts)])
     assert result.variance[0] < each.sum()
-    cell = cell_of(work(), paced_gpu("T4"), MODEL.table["resnet50"])
-    result = MODEL.step_times.posterior.differences([cell], [cell])
+    cell = cell_of(before, gpu, facts)
+    result = times.posterior.differences([cell], [cell])
     assert (result.mean[0], result.variance[0]) == (0.0, 0.0)
 
 

@@ -13,15 +13,8 @@ from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.throughput import ThroughputModel, residuals_of, trial_frame
 from advisor.models.performance.usable import sort_out
 from advisor.runs.fitting import fit_user_model, reference_cpu, shipped_rows
-from tests.models.performance.synthetic import (
-    CPU_KINDS,
-    measure,
-    measurement,
-    resources,
-    sweep_over_cpus,
-    trials,
-    true_parameters,
-)
+from tests.models.performance import synthetic
+from tests.models.performance.synthetic import CPU_KINDS, measure, measurement, trials, true_parameters
 
 HELD_BACK = {"hw_thermal_slowdown": 0.4}
 pytestmark = pytest.mark.vector
@@ -31,6 +24,11 @@ pytestmark = pytest.mark.vector
 def parameters():
     """A host half as fast, and a disk that gives less, than the priors expect."""
     return true_parameters(host__seconds_per_byte=math.log(1.5e-8), join__gamma=math.log(4.0))
+
+
+def paced(row, times):
+    """The same, whose steps took so many times as long."""
+    return replace(row, step_seconds=tuple(times * seconds for seconds in row.step_seconds))
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +49,14 @@ def test_trials_without_noise_and_held_out_ones_agree_with_the_fit(fitted, param
 
 def test_networks_on_the_sweeps_cpu_are_told_from_its_steps_and_others_move_along(fitted):
     """All are 22 % faster there than the step times that ship say."""
-    machine = resources(vcpus=2.0, memory_mib=1e6, read=None)
-    request = [
-        (Workload(network=name, task=Task.INFERENCE, batch_size=32, dataset=IMAGENET), machine)
-        for name in ("googlenet", "resnet18")
-    ]
-    ratios = [
-        mine.stage_rates[Stage.ACCELERATOR] / shipped.stage_rates[Stage.ACCELERATOR]
-        for mine, shipped in zip(fitted.model.predict(request), load_model().predict(request), strict=True)
-    ]
+    machine = synthetic.resources(vcpus=2.0, memory_mib=1e6, read=None)
+    plain = Workload(network="googlenet", task=Task.INFERENCE, batch_size=32, dataset=IMAGENET)
+    request = [(replace(plain, network=name), machine) for name in ("googlenet", "resnet18")]
+    mine, shipped = (
+        np.array([each.stage_rates[Stage.ACCELERATOR] for each in model.predict(request)])
+        for model in (fitted.model, load_model())
+    )
+    ratios = mine / shipped
     assert ratios[0] == pytest.approx(np.exp(0.2), rel=0.05)
     assert 1.05 < ratios[1] < 1.3
 
@@ -69,18 +66,15 @@ def test_measurements_that_ended_badly_or_unlimited_are_never_fitted(parameters)
     good = measure(trials(), parameters)
     absurd = replace(good[0].trial, accelerator=ON_CPU, emulated_step_seconds=None)
     compiled = replace(absurd.workload, stack=Stack.COMPILE)
+    no_rate = ((math.nan,), (), (-0.1, -0.2), (0.0,))  # the third is of a clock that ran backwards
+    disturbed = ({"gpu_other_processes": 1}, {"gpu_throttle_reasons": HELD_BACK})
     bad = [
-        measurement(absurd, 1e9, status=Status.CONTAMINATED),
-        measurement(absurd, 1e9, status=Status.OUT_OF_MEMORY),
+        *(measurement(absurd, 1e9, status=each) for each in (Status.CONTAMINATED, Status.OUT_OF_MEMORY)),
         measurement(absurd, 1e9, limited_by=LimitedBy.NONE),
-        replace(measurement(absurd, 1.0), step_seconds=(math.nan,)),
-        replace(measurement(absurd, 1.0), step_seconds=()),
-        replace(measurement(absurd, 1.0), step_seconds=(-0.1, -0.2)),  # a clock that ran backwards
-        replace(measurement(absurd, 1.0), step_seconds=(0.0,)),
+        *(replace(measurement(absurd, 1.0), step_seconds=seconds) for seconds in no_rate),
         measurement(replace(absurd, workload=compiled), 1e9),
         measurement(replace(absurd, resources=replace(absurd.resources, gpu_count=4)), 1e9),
-        replace(measurement(absurd, 1e9), environment={"gpu_other_processes": 1}),
-        replace(measurement(absurd, 1e9), environment={"gpu_throttle_reasons": HELD_BACK}),
+        *(replace(measurement(absurd, 1e9), environment=each) for each in disturbed),
     ]
     result = fit_user_model([*good, *bad])
     assert result.model.pipeline == fit_user_model(good).model.pipeline
@@ -111,10 +105,8 @@ def test_too_few_or_equal_measurements_are_refused_and_the_fewest_fitted_without
 def test_contradictions_widen_the_interval_and_a_measured_bus_takes_the_place_of_the_assumed(parameters):
     """Half of the trials ten times as fast as the other half, for no reason: wide, not sure."""
     good = measure(trials(), parameters)
-    torn = [
-        replace(m, step_seconds=tuple(s / 10 for s in m.step_seconds)) if fast else m
-        for fast, m in zip(np.random.default_rng(0).random(len(good)) < 0.5, good, strict=True)
-    ]
+    half = np.random.default_rng(0).random(len(good)) < 0.5
+    torn = [paced(row, 0.1) if fast else row for fast, row in zip(half, good, strict=True)]
     calm, unsure = fit_user_model(good), fit_user_model(torn)
     assert unsure.model.error_percent > 3 * calm.model.error_percent
     request = (good[0].trial.workload, good[0].trial.resources)
@@ -140,12 +132,7 @@ def half_speed():
     ample = [row for row in rows if row.trial.resources.memory_mib > 2048]
     bound = [row for row in ample if row.trial.resources.vcpus <= 1 and row.environment["own_cores"] > 0.48]
     return [
-        replace(
-            row,
-            step_seconds=tuple(seconds / HALF for seconds in row.step_seconds),
-            stage_rates={},
-            started_at="2026-11-30T00:00:00+00:00",
-        )
+        replace(paced(row, 1 / HALF), stage_rates={}, started_at="2026-11-30T00:00:00+00:00")
         for row in bound
         if row.throughput_samples_per_second < 0.6 * row.stage_rates.get("accelerator", math.inf)
     ]
@@ -192,7 +179,7 @@ def test_more_than_fifty_trials_of_three_image_sizes_are_told_held_out():
 
 @pytest.fixture(scope="module")
 def rows():
-    return sweep_over_cpus()
+    return synthetic.sweep_over_cpus()
 
 
 @pytest.fixture(scope="module")
@@ -209,13 +196,8 @@ def test_machines_of_a_measured_cpu_are_told_by_its_rows_up_to_its_cores(fitted_
     for name in ("Intel Xeon Platinum 8259CL", "AMD EPYC 7R32"):
         ours = [r for r in rows if name.split()[-1] in r.environment["cpu_model"]]
         ours = [row for row in ours if row.trial.accelerator.is_cpu]
-        requests = [
-            (
-                row.trial.workload,
-                replace(row.trial.resources, cpu=replace(row.trial.resources.cpu, model=name)),
-            )
-            for row in ours
-        ]
+        cpu = replace(ours[0].trial.resources.cpu, model=name)
+        requests = [(row.trial.workload, replace(row.trial.resources, cpu=cpu)) for row in ours]
         ratios = [
             predicted.median / row.throughput_samples_per_second
             for predicted, row in zip(fitted_on_all.model.predict(requests), ours, strict=True)
@@ -277,12 +259,8 @@ def test_a_cpu_with_one_trial_is_as_much_in_doubt_as_before_and_surer_with_more(
         (carried,) = model.predict([(request[0], unknown)])
         widths.append(log_width(predicted) / log_width(carried))
         provenances.append(predicted.provenance)
-        (trials,) = (
-            trials
-            for cpu, trials in zip(model.pipeline.other_cpus, model.pipeline.core_trials, strict=True)
-            if cpu.model == EPYC
-        )
-        sigmas.append(trials.speed_sigma)
+        place = [cpu.model for cpu in model.pipeline.other_cpus].index(EPYC)
+        sigmas.append(model.pipeline.core_trials[place].speed_sigma)
     assert widths[0] > 0.97
     assert sigmas[0] > sigmas[1] > sigmas[2] > 0
     assert provenances == [Provenance.MODELLED, Provenance.MODELLED, Provenance.MEASURED]

@@ -23,30 +23,11 @@ from advisor.models.performance.own_networks import AnchoredMemory, peaks_of
 
 pytestmark = pytest.mark.vector
 
-PROFILE = MemoryProfile(
-    name="small",
-    weights_mib=110.0,
-    trained_mib=100.0,
-    traced="fake",
-    steps={
-        "training/fp32": (
-            Point(1, 10.0, 115.0, 130.0),
-            Point(8, 80.0, 160.0, 190.0),
-            Point(64, 640.0, 650.0, 700.0),
-        ),
-        "inference/fp32": (Point(1, 0.0, 5.0, 22.0), Point(64, 0.0, 320.0, 340.0)),
-    },
-)
-NAMES = (
-    "resnet50",
-    "vgg16",
-    "googlenet",
-    "deeplabv3_resnet50",
-    "yolov3",
-    "bert_base_squad",
-    "lstm_ptb_large",
-    "timm/nasnetalarge",
-)
+_TRAINED = (Point(1, 10.0, 115.0, 130.0), Point(8, 80.0, 160.0, 190.0), Point(64, 640.0, 650.0, 700.0))
+_SERVED = (Point(1, 0.0, 5.0, 22.0), Point(64, 0.0, 320.0, 340.0))
+PROFILE = MemoryProfile("small", 110.0, 100.0, "fake", {"training/fp32": _TRAINED, "inference/fp32": _SERVED})
+NAMES = ("resnet50", "vgg16", "googlenet", "deeplabv3_resnet50", "yolov3", "bert_base_squad")
+NAMES += ("lstm_ptb_large", "timm/nasnetalarge")
 # Between replayed batches both sides of a comparison are rounded.
 _EQUAL = 1.001
 batches = st.integers(1, 4096)
@@ -70,12 +51,8 @@ def test_the_optimiser_holds_exactly_what_torch_says(optimizer):
     }[optimizer](layer.parameters())
     layer(torch.ones(1, 300)).sum().backward()
     made.step()
-    held = sum(
-        value.nbytes
-        for state in made.state.values()
-        for value in state.values()
-        if torch.is_tensor(value) and value.ndim
-    )
+    values = [value for state in made.state.values() for value in state.values() if torch.is_tensor(value)]
+    held = sum(value.nbytes for value in values if value.ndim)
     mib = sum(parameter.nbytes for parameter in layer.parameters()) / 2**20
     profile = MemoryProfile("one", mib, mib, "fake", PROFILE.steps)
     parts = step_memory(profile, training(4, optimizer=optimizer))
@@ -137,9 +114,8 @@ def test_no_network_needs_more_for_less_work(key, precision, batch, card):
     if precision is not Precision.FP16:  # casts beside fp32 weights may take more than they save
         del pairs[1]
     for less, more in pairs:
-        assert less.lower_mib <= more.lower_mib * _EQUAL
-        assert less.median_mib <= more.median_mib * _EQUAL
-        assert less.upper_mib <= more.upper_mib * _EQUAL
+        for bound in ("lower_mib", "median_mib", "upper_mib"):
+            assert getattr(less, bound) <= getattr(more, bound) * _EQUAL
         assert less.probability_fits(card) >= more.probability_fits(card) - 1e-9
 
 
@@ -208,15 +184,10 @@ def facts(scale):
 
 def test_a_row_tells_the_steps_that_were_replayed():
     key = ("torchvision", "net", "3x224x224")
-    table = MemoryTable(
-        table_of(
-            [
-                facts_row(key, 9.0, 8.0, {"training": facts(1.0)}),
-                facts_row(("timm", "net", "seq:128"), 7.0, 7.0, {"inference": facts(3.0)}),
-            ]
-        )
-    )
-    images, words = table[key], table["timm", "net", "seq:128"]
+    other = ("timm", "net", "seq:128")
+    rows = [facts_row(key, 9.0, 8.0, {"training": facts(1.0)})]
+    table = MemoryTable(table_of([*rows, facts_row(other, 7.0, 7.0, {"inference": facts(3.0)})]))
+    images, words = table[key], table[other]
     assert (images.weights_mib, images.trained_mib, words.weights_mib) == (9.0, 8.0, 7.0)
     assert (images.takes_images, words.takes_images) == (True, False)
     assert set(words.steps) == {"inference/fp32", "inference/16bit"}
@@ -259,13 +230,7 @@ def test_peaks_that_anchors_saw_grow_along_their_line_and_never_shrink_with_the_
     memory = peaks_of([observed_peak(batch_size=8, peak_mib=1000.0)])
     assert needed(memory, 16) > 2 * 1000
     assert needed(memory, 1) == needed(memory, 8)
-    memory = peaks_of(
-        [
-            observed_peak(batch_size=8, peak_mib=2000.0),
-            observed_peak(batch_size=16, peak_mib=1500.0),
-            observed_peak(batch_size=8, peak_mib=1900.0),
-        ]
-    )
+    memory = peaks_of([observed_peak(*each) for each in ((8, 2000.0), (16, 1500.0), (8, 1900.0))])
     sizes = [needed(memory, batch) for batch in (1, 8, 9, 16, 17, 300)]
     assert sizes == sorted(sizes)
     assert needed(peaks_of([observed_peak()]), 64) == 0
@@ -274,15 +239,9 @@ def test_peaks_that_anchors_saw_grow_along_their_line_and_never_shrink_with_the_
 @pytest.mark.parametrize(
     ("network", "size", "optimizer", "fits", "crashed"),
     [
-        ("pix2pixhd", "36x1024x2048", Optimizer.ADAM, {24: 1, 48: 2}, {11: 1, 24: 2}),
-        (
-            "maskrcnn_resnet50_fpn",
-            "3x800x1333",
-            Optimizer.MOMENTUM,
-            {6: 1, 8: 2, 24: 8, 48: 16},
-            {11: 8, 24: 16},
-        ),
-        ("timm/nasnetalarge", "3x331x331", Optimizer.MOMENTUM, {11: 8, 24: 16}, {8: 16, 11: 32}),
+        ("pix2pixhd", "36x1024x2048", "adam", {24: 1, 48: 2}, {11: 1, 24: 2}),
+        ("maskrcnn_resnet50_fpn", "3x800x1333", "momentum", {6: 1, 8: 2, 24: 8, 48: 16}, {11: 8, 24: 16}),
+        ("timm/nasnetalarge", "3x331x331", "momentum", {11: 8, 24: 16}, {8: 16, 11: 32}),
     ],
 )
 def test_lambda_s_largest_batches_of_2020_are_not_contradicted(network, size, optimizer, fits, crashed):
@@ -290,7 +249,7 @@ def test_lambda_s_largest_batches_of_2020_are_not_contradicted(network, size, op
     profile = bundled_profile(network, size)
 
     def verdict(gib, batch):
-        step = Conditions(task=Task.TRAINING, batch_size=batch, optimizer=optimizer)
+        step = training(batch, optimizer=Optimizer(optimizer))
         return gpu_peak(profile, step).verdict(1024 * gib)
 
     assert Verdict.DOES_NOT_FIT not in {verdict(*entry) for entry in fits.items()}

@@ -155,21 +155,16 @@ FILES = (*SCRIPTS, "./{}", "~/{}.py:build", "nets\\{}", "{}.pth", "{}.onnx", "{}
 
 def test_no_known_network_answers_for_a_file_that_is_called_like_it(table):
     """By any of its names and aliases, in any letters; the names themselves stay known."""
+    known = table.knows
     called = {name.rpartition("/")[2] for name in table.names}
     lines = reversed((FOLDER / NETWORKS).read_text().splitlines()[1:])
     usual = {tuple(line.split(",", 2)[:2]): line.rpartition(",")[2] for line in lines}  # at its usual input
     called |= {alias for aliases in usual.values() for alias in aliases.split(";") if alias}
     called |= {"ResNet-50", "ViT-B/16", "yolov8", "bert"}
     assert len(called) > 2000
-    taken = [
-        file.format(written)
-        for name in called
-        for file in FILES
-        for written in (name, name.upper(), name.replace("_", "-"))
-        if table.knows(file.format(written))
-    ]
-    assert taken == []
-    assert [name for name in called if not table.knows(name)] == []
+    written = {form for name in called for form in (name, name.upper(), name.replace("_", "-"))}
+    assert [file for form in written for name in FILES if known(file := name.format(form))] == []
+    assert [name for name in called if not known(name)] == []
 
 
 def test_names_that_need_a_word_are_told_and_those_of_their_library_need_none(table):
@@ -186,9 +181,8 @@ def test_names_that_need_a_word_are_told_and_those_of_their_library_need_none(ta
             assert table.other_names(name)[0] == network.name, name
     namesakes = {name: table.other_names(name)[1] for name in table.names}
     known = {name: other for name, other in namesakes.items() if other}
-    assert known["resnet-50"] == "resnet50"
-    assert known["vit-base-patch16-224"] == "vit_base_patch16_224"
-    assert known["efficientnetv2_s"] == "efficientnet_v2_s"
+    some = {"resnet-50": "resnet50", "efficientnetv2_s": "efficientnet_v2_s"}
+    assert known == known | some | {"vit-base-patch16-224": "vit_base_patch16_224"}
     for name, other in known.items():
         assert table.find(name).key != table.find(other).key
         assert table.find(name).library != table.find(other).library

@@ -134,15 +134,10 @@ PREPROCESSING = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size
 
 
 def machine(vcpus, cores, architecture="x86_64", second_thread=0.33, score=2887.6):
-    return Resources(
-        vcpus=vcpus,
-        physical_cores=cores,
-        memory_mib=4096,
-        disk=DiskRate(type="unlimited"),
-        cpu=Cpu(
-            model="x", architecture=architecture, single_thread_score=score, second_thread_yield=second_thread
-        ),
-    )
+    speed = {"single_thread_score": score, "second_thread_yield": second_thread}
+    cpu = Cpu(model="x", architecture=architecture, **speed)
+    disk = DiskRate(type="unlimited")
+    return Resources(vcpus=vcpus, physical_cores=cores, memory_mib=4096, disk=disk, cpu=cpu)
 
 
 def host(resources, model=None):
@@ -160,12 +155,12 @@ def test_second_threads_add_their_yield_and_no_more_and_those_that_nobody_measur
 def test_a_sweep_on_second_threads_learns_what_they_add(truth):
     """The factor on the usual yield moves towards what the trials show."""
     parameters = true_parameters(host__second_thread=math.log(truth / 0.33))
-    swept = [
-        replace(trial, resources=replace(trial.resources, vcpus=2 * trial.resources.vcpus))
-        if number % 4 >= 2
-        else trial
-        for number, trial in enumerate(trials())
-    ]
+    swept = trials()
+    for number, trial in enumerate(swept):
+        if number % 4 >= 2:
+            swept[number] = replace(
+                trial, resources=replace(trial.resources, vcpus=2 * trial.resources.vcpus)
+            )
     fitted = fit_user_model(measure(swept, parameters)).model
     both, one = (
         host(replace(each, cpu=replace(each.cpu, model=CPU.model)), fitted)

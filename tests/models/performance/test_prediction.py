@@ -26,15 +26,10 @@ def workload(network="resnet50", task=Task.TRAINING, batch_size=32, precision=Pr
 
 
 def machine(gpu="T4", vcpus=8, read=125.0, memory_mib=32768, copy=6.3):
-    return Resources(
-        vcpus=vcpus,
-        physical_cores=vcpus / 2,
-        memory_mib=memory_mib,
-        disk=DiskRate(type="gp3", read_mib_per_second=read, read_iops=3000),
-        cpu=Cpu(model="x", architecture="x86_64", single_thread_score=2200, second_thread_yield=0.25),
-        gpu=paced_gpu(gpu) if gpu else None,
-        host_to_gpu_gb_per_second=copy,
-    )
+    cpu = Cpu(model="x", architecture="x86_64", single_thread_score=2200, second_thread_yield=0.25)
+    disk = DiskRate(type="gp3", read_mib_per_second=read, read_iops=3000)
+    host = {"vcpus": vcpus, "physical_cores": vcpus / 2, "memory_mib": memory_mib, "disk": disk, "cpu": cpu}
+    return Resources(**host, gpu=paced_gpu(gpu) if gpu else None, host_to_gpu_gb_per_second=copy)
 
 
 def predict(workload_, resources, confidence=0.9):

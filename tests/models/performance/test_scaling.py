@@ -7,31 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from msgspec.structs import replace as changed
 
-from advisor.domain import (
-    STEP_SIGMA,
-    DiskRate,
-    Node,
-    Precision,
-    Provenance,
-    ScalingObservation,
-    Stage,
-    Task,
-    Workload,
-)
+from advisor.domain import STEP_SIGMA, DiskRate, Node, Precision, Provenance, Stage, Task, Workload
+from advisor.domain import ScalingObservation as Row
 from advisor.infra.build.fitting.bundled_model import PUBLISHED_FOLDER
 from advisor.infra.build.fitting.scaling import fit_scaling, read_scaling, scaling_document
 from advisor.models.bayes import gaussian_multiplier
-from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance import load_model, paced_gpu, scaling
 from advisor.models.performance.scaling import (
-    ALONE,
     LATENCY_SECONDS,
     PAYLOAD_SHARE,
     all_reduce_seconds,
     bundled_scaling,
-    kind_of,
-    node_law,
 )
 from advisor.sweeps.anchors import read_anchor
 
@@ -57,9 +44,8 @@ def test_efficiency_is_a_share_that_never_rises_with_the_gpus_or_the_gradients(
 
 def test_one_gpu_scales_nothing_and_apart_nodes_share_nothing_but_gradients():
     model, card = bundled_scaling(), paced_gpu("T4")
-    assert model.of(Task.TRAINING, card, 1, 0.9) is ALONE
-    assert model.of(Task.TRAINING, None, 4, 0.9) is ALONE
-    assert model.of(Task.PREPROCESSING, card, 4, 0.9) is ALONE
+    for alone in ((Task.TRAINING, card, 1), (Task.TRAINING, None, 4), (Task.PREPROCESSING, card, 4)):
+        assert model.of(*alone, 0.9) is scaling.ALONE
     before = bundled_scaling().of(Task.TRAINING, paced_gpu("T4"), 4, 0.9)
     other, between = measured_on("V100", 4, 0.5), replace(measured_on("T4", 4, 0.5), nodes=2)
     after = before.given([other, between], paced_gpu("T4"), 0.9)
@@ -86,11 +72,11 @@ def test_more_gpus_on_the_same_host_are_never_slower(task, gpu, batch, vcpus, re
 
 
 def test_cards_that_cannot_reach_each_other_are_kept_apart_and_nvlink_carries_large_gradients():
-    assert kind_of(Task.TRAINING, "RTX 3090") == "training/consumer"
-    assert kind_of(Task.TRAINING, "GTX 1080 Ti") == "training/consumer"
-    for name in ("Quadro RTX 8000", "RTX A6000", "RTX PRO 6000", "T4", "A100-SXM4-40GB"):
-        assert kind_of(Task.TRAINING, name) == ("training/nvlink" if "SXM" in name else "training/pcie")
-    assert kind_of(Task.INFERENCE, "A100-SXM4-40GB") == "inference"
+    kinds = dict.fromkeys(("RTX 3090", "GTX 1080 Ti"), "training/consumer")
+    kinds |= dict.fromkeys(("Quadro RTX 8000", "RTX A6000", "RTX PRO 6000", "T4"), "training/pcie")
+    kinds["A100-SXM4-40GB"] = "training/nvlink"
+    assert {name: scaling.kind_of(Task.TRAINING, name) for name in kinds} == kinds
+    assert scaling.kind_of(Task.INFERENCE, "A100-SXM4-40GB") == "inference"
     question, host = workload(), machine()
     entry, four = (load_model().host_memory_mib(question, replace(host, gpu_count=n)) for n in (1, 4))
     assert four > entry + 3000
@@ -106,11 +92,8 @@ def test_cards_that_cannot_reach_each_other_are_kept_apart_and_nvlink_carries_la
 def test_what_ships_is_what_the_rows_give_and_a_predictor_knows_a_measured_node():
     fitted = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
     shipped = bundled_scaling()
-    assert fitted["exponents"] == shipped.exponents
-    assert fitted["seconds_per_gb"] == shipped.seconds_per_gb
-    assert fitted["residuals"] == shipped.residuals
-    assert fitted["largest"] == shipped.largest
-    assert fitted["gradient_gb_per_second"] == shipped.gradient_gb_per_second
+    for name in ("exponents", "seconds_per_gb", "residuals", "largest", "gradient_gb_per_second"):
+        assert fitted[name] == getattr(shipped, name), name
     question = workload(task=Task.TRAINING, batch_size=64)
     host = replace(machine("T4", 96, 4000, memory_mib=1_000_000), gpu_count=4)
     model = load_model()
@@ -121,25 +104,15 @@ def test_what_ships_is_what_the_rows_give_and_a_predictor_knows_a_measured_node(
 
 
 def measured_on(gpu, ranks, efficiency):
-    return ScalingObservation(
-        gpu=paced_gpu(gpu),
-        backend="nccl",
-        ranks=ranks,
-        nodes=1,
-        gbit_per_second=None,
-        gradient_bytes=1e8,
-        one_step_seconds=0.2,
-        step_seconds=0.2 / efficiency,
-        all_reduce_seconds=0.05,
-    )
+    seconds = {"one_step_seconds": 0.2, "step_seconds": 0.2 / efficiency, "all_reduce_seconds": 0.05}
+    group = {"gpu": paced_gpu(gpu), "backend": "nccl", "ranks": ranks, "nodes": 1, "gbit_per_second": None}
+    return Row(**group, gradient_bytes=1e8, **seconds)
 
 
 @pytest.mark.parametrize("efficiency", [0.6, 0.8, 0.99, 1.02])
 def test_what_was_measured_of_such_gpus_moves_their_scaling_and_narrows_it(efficiency):
-    shipped, measured = (
-        bundled_scaling().of(Task.TRAINING, paced_gpu("T4"), 4, 0.9),
-        measured_on("T4", 4, efficiency),
-    )
+    shipped = bundled_scaling().of(Task.TRAINING, paced_gpu("T4"), 4, 0.9)
+    measured = measured_on("T4", 4, efficiency)
     pace = measured.gradient_bytes / measured.one_step_seconds / 1e9
     before = shipped.with_pace(pace)
     after = shipped.given([measured], paced_gpu("T4"), 0.9).with_pace(pace)
@@ -187,11 +160,11 @@ def test_the_model_tells_what_was_measured_within_a_tenth(row):
 @pytest.mark.parametrize("any_rows", [(), ROWS[:1], ROWS], ids=["unmeasured", "one row", "all any_rows"])
 def test_no_more_efficiency_is_promised_than_was_measured(row, any_rows):
     """With no row, with one of another network or link, and with all of them."""
-    assert lower_bound(node_law(any_rows), row) <= row.efficiency
+    assert lower_bound(scaling.node_law(any_rows), row) <= row.efficiency
 
 
 any_rows = st.builds(
-    ScalingObservation,
+    Row,
     gpu=st.none(),
     backend=st.sampled_from(["gloo", "nccl"]),
     ranks=st.integers(2, 64),
@@ -207,21 +180,14 @@ any_rows = st.builds(
 @given(st.lists(any_rows, min_size=1, max_size=3), st.sampled_from((0.5, 0.8, 0.9, 0.99)))
 def test_no_more_is_promised_than_was_measured_whatever_that_was(measured, confidence):
     """Networks far below their rate, steps far longer than their parts, any_rows that disagree."""
-    law = node_law(measured)
+    law = scaling.node_law(measured)
     for row in measured:
         assert 0 < lower_bound(law, row, confidence) <= row.efficiency * (1 + 1e-9)
 
 
 def of_t4(nodes, gbit_per_second):
-    return Node(
-        vcpus=16,
-        physical_cores=8,
-        memory_mib=65_536,
-        disk=DiskRate(type="any"),
-        gpu=paced_gpu("T4"),
-        nodes=nodes,
-        gbit_per_second=gbit_per_second,
-    )
+    host = {"vcpus": 16, "physical_cores": 8, "memory_mib": 65_536, "disk": DiskRate(type="any")}
+    return Node(**host, gpu=paced_gpu("T4"), nodes=nodes, gbit_per_second=gbit_per_second)
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
@@ -230,7 +196,7 @@ def test_the_predictor_promises_no_rate_above_the_measured_one(path):
     row, model = measured(path), load_model()
     request = Workload(network=path.stem.partition("-")[0], task=Task.TRAINING, batch_size=32)
     for any_rows in ((), tuple(ROWS)):
-        asking = changed(model, scaling_rows=any_rows)
+        asking = replace(model, scaling_rows=any_rows)
         (expected,) = asking.predict([(request, of_t4(row.nodes, row.gbit_per_second))])
         assert row.nodes * expected.lower <= row.nodes * request.batch_size / row.step_seconds
         assert expected.bottleneck is Stage.NETWORK

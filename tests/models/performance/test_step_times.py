@@ -55,6 +55,11 @@ def seconds(workload, gpu, times=TIMES):
     return float(times.step_seconds(workload, card(gpu), sizes, TABLE)[0])
 
 
+def moved(workload, gpu, after):
+    """The logarithm of how much longer a step takes by what is known after trials."""
+    return np.log(seconds(workload, gpu, after) / seconds(workload, gpu))
+
+
 def trial(workload, gpu, seconds, **changes):
     return Observation(workload=workload, gpu=card(gpu), seconds=seconds, **changes)
 
@@ -86,8 +91,7 @@ def test_a_trial_on_one_gpu_moves_another_gpu_the_same_way_but_less(network, tim
     """What is odd about a network goes with it; what is odd about a card stays."""
     question = work(network)
     after = conditioned(trial(question, "T4", times * seconds(question, "T4")))
-    own = np.log(seconds(question, "T4", after) / seconds(question, "T4"))
-    other = np.log(seconds(question, "V100-SXM2-16GB", after) / seconds(question, "V100-SXM2-16GB"))
+    own, other = (moved(question, gpu, after) for gpu in ("T4", "V100-SXM2-16GB"))
     assert 0 < other / own < 1
     assert np.sign(own) == np.sign(np.log(times))
     assert variance(question, "V100-SXM2-16GB", after) <= variance(question, "V100-SXM2-16GB", TIMES)
@@ -108,8 +112,7 @@ def test_a_trial_of_a_new_network_tells_others_less_than_one_of_a_known_network(
     def carried(network):
         question, other = (work(name, protocol=Protocol.BENCH) for name in (network, "vgg16"))
         after = conditioned(trial(question, "T4", 1.25 * seconds(question, "T4")))
-        own = np.log(seconds(question, "T4", after) / seconds(question, "T4"))
-        return float(np.log(seconds(other, "T4", after) / seconds(other, "T4")) / own)
+        return float(moved(other, "T4", after) / moved(question, "T4", after))
 
     assert 0 < carried(UNMEASURED) < 0.65 * carried("resnet50") < 0.6
 
@@ -149,19 +152,17 @@ def test_a_card_is_known_once_six_networks_were_measured_on_it():
     names = ("resnet50", "vgg16", "vit_b_16", "alexnet", "densenet121", "mobilenet_v2", "resnet18")
     trials = [trial(work(name), STRANGE, seconds(work(name), STRANGE)) for name in names[:6]]
     question = work(names[6])
-    assert conditioned(*trials[:5]).group(question, STRANGE, TABLE.of(question)) == "known/new"
-    assert conditioned(*trials).group(question, STRANGE, TABLE.of(question)) == "known/known"
-    assert "was not measured" not in " ".join(
-        map(str, conditioned(trials[0]).notes(question, STRANGE, TABLE.of(question)))
-    )
+    asked = (question, STRANGE, TABLE.of(question))
+    assert conditioned(*trials[:5]).group(*asked) == "known/new"
+    assert conditioned(*trials).group(*asked) == "known/known"
+    assert "was not measured" not in " ".join(map(str, conditioned(trials[0]).notes(*asked)))
 
 
 def test_a_trial_that_contradicts_the_others_is_told():
     """One of three that says ten times as long, and none of three that agree."""
     question = work()
-    good = [
-        trial(question := work(batch=batch), "T4", 1.05 * seconds(question, "T4")) for batch in (16, 32, 64)
-    ]
+    some = [work(batch=batch) for batch in (16, 32, 64)]
+    good = [trial(each, "T4", 1.05 * seconds(each, "T4")) for each in some]
     assert TIMES.contradicting(good, TABLE) == []
     wrong = trial(question, "T4", 10 * seconds(question, "T4"))
     assert wrong in TIMES.contradicting([*good, wrong], TABLE)
@@ -222,11 +223,8 @@ def test_names_tell_chips_and_cards():
     assert chip("NVIDIA A100-SXM4-40GB") == chip("A100-PCIE-80GB") == "A100"
     assert is_same_card(paced_gpu("T4"), paced_gpu("T4"))
     assert not is_same_card(paced_gpu("A100-SXM4-40GB"), paced_gpu("A100-SXM4-80GB"))
-    assert [arithmetic_of(entry) for entry in (Precision.FP32, Precision.AMP, Precision.BF16)] == [
-        "fp32",
-        "amp",
-        "amp",
-    ]
+    formats = {Precision.FP32: "fp32", Precision.AMP: "amp", Precision.BF16: "amp"}
+    assert {entry: arithmetic_of(entry) for entry in formats} == formats
 
 
 @pytest.fixture(scope="module")
