@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -140,18 +140,10 @@ class Region(Struct, frozen=True, kw_only=True):
 
 
 class Slot(Struct, frozen=True, kw_only=True):
-    """The place of one instance in a sweep, with all that is needed to launch it."""
+    """The place of one instance in a sweep, with all that is needed to launch it. `regions` are by name, in
+    the order in which they are tried."""
 
     sweep: Sweep
     name: str
-    regions: tuple[Region, ...]
+    regions: Mapping[str, Region]
     user_data: UserData
-
-    @property
-    def region_names(self) -> tuple[str, ...]:
-        """Names of the regions, in the order in which they are tried."""
-        return tuple(region.name for region in self.regions)
-
-    def region(self, name: str) -> Region:
-        """The region of that name."""
-        return next(region for region in self.regions if region.name == name)

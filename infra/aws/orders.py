@@ -207,7 +207,7 @@ class TokenOrders:
     def listed(self) -> list[LaunchedMachine]:
         """The slot's instances in all its regions, oldest first."""
         slot = self._slot
-        return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
+        return machines.instances_of(self._aws, slot.regions, slot.sweep.id, slot.name)
 
     def settle(self) -> LaunchedMachine | None:
         """Wait for the instance of an interrupted request, so that it can be ended; None if there is none."""

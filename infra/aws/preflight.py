@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -120,7 +120,7 @@ class Preflight(Struct, frozen=True, kw_only=True):
 
     caller: str
     findings: tuple[Finding, ...]
-    regions: tuple[Region, ...]
+    regions: Mapping[str, Region]
     options: tuple[LaunchOption, ...]
 
 
@@ -129,20 +129,20 @@ def preflight_of(aws: Aws, names: Sequence[str], wish: InstanceRequirements, swe
     region only excludes that region."""
     caller, who = credentials(aws, names[0])
     if not who.ok:
-        return Preflight(caller="", findings=(who,), regions=(), options=())
+        return Preflight(caller="", findings=(who,), regions={}, options=())
     findings = [who, profile(aws, names[0], sweep.profile)]
-    existing: list[Region] = []
+    existing: dict[str, Region] = {}
     offers: list[LaunchOption] = []
     for name in names:
         region, result, facts = _region(aws, name, wish)
         stops = name == names[0] and not result
         findings += [replace(entry, stops=stops and entry.stops) for entry in facts]
         if region is not None and result:
-            existing.append(region)
+            existing[name] = region
             offers += result
     types = [type_.name for type_ in wish.types]
     ordered = tuple(in_order(offers, types, names))
-    return Preflight(caller=caller, findings=tuple(findings), regions=tuple(existing), options=ordered)
+    return Preflight(caller=caller, findings=tuple(findings), regions=existing, options=ordered)
 
 
 def _region(
@@ -172,7 +172,8 @@ def launch_findings(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> 
     """Whether the requests of the first launch option are allowed, by EC2's `DryRun`; nothing is created."""
     if not preflight.options:
         return []
-    option, region = preflight.options[0], preflight.regions[0]
+    option = preflight.options[0]
+    region = preflight.regions[option.region]
     order = Order(
         sweep=sweep,
         slot=slot,

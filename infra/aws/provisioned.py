@@ -139,7 +139,7 @@ class Provisioner:
         kept = self.machine = self._without_others(result)
         # Extend the group's expiry. If that fails, no harm: the reaper cannot remove a group in use.
         with suppress(AdvisorError):
-            self._group(self._slot.region(kept.region))
+            self._group(self._slot.regions[kept.region])
             if kept.expires_at is not None:
                 renew(self._aws, kept.region, self._groups[kept.region], kept.expires_at)
         return kept, self.meter_of(kept)
@@ -172,7 +172,7 @@ class Provisioner:
 
     def _adopted(self) -> LaunchedMachine | None:
         """A living instance of the slot. If the group existed, EC2's lists get time to show its instance."""
-        made_now = self._group(self._slot.regions[0])
+        made_now = self._group(next(iter(self._slot.regions.values())))
         may_be_hidden, self._is_first = self._is_first and not made_now, False
         result = self._orders.listed()
         for _ in range(LOOKS - 1 if may_be_hidden else 0):
@@ -233,7 +233,7 @@ class Provisioner:
 
     def _launched(self, option: LaunchOption) -> LaunchedMachine | None:
         """An instance of one offer; None if the next offer has to be tried."""
-        region = self._slot.region(option.region)
+        region = self._slot.regions[option.region]
         self._group(region)
         for _ in range(_MOST_GENERATIONS):
             order = self._order(option, region)
@@ -335,7 +335,7 @@ def provision(
 
 def _end(aws: Aws, slot: Slot, provisioner: Provisioner, error: BaseException | None = None) -> Ended:
     """End everything of the sweep, even after a Ctrl-C meanwhile; a second one goes to the caller."""
-    machine, regions = provisioner.machine, slot.region_names
+    machine, regions = provisioner.machine, slot.regions
     try:
         ended = end_sweep(aws, regions, slot.sweep, machine)
     except KeyboardInterrupt as interrupted:

@@ -103,7 +103,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         image=options.image,
     )
     preflight = preflight_of(aws, regions_of(catalog, options), wish, sweep)
-    roots = (region.image.root_gib for region in preflight.regions)
+    roots = (region.image.root_gib for region in preflight.regions.values())
     sweep = replace(sweep, root_gib=max((sweep.root_gib, *roots)))  # an image may need a larger disk
     home, findings = _checked(options, aws, preflight, sweep)
     if preflight.options:

@@ -189,7 +189,7 @@ def test_a_group_of_that_name_that_is_somebodys_own_is_left_alone(bed: Bed) -> N
     result = looked(bed)
     ec2 = bed.aws().client("ec2", "us-east-1")
     group = ec2.create_security_group(
-        GroupName="advisor-s1", Description="ours", VpcId=result.regions[0].network
+        GroupName="advisor-s1", Description="ours", VpcId=result.regions["us-east-1"].network
     )["GroupId"]
     with pytest.raises(CloudError, match="none of the advisor's"):
         provisioned(bed, 30)
