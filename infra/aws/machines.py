@@ -46,12 +46,8 @@ class NotListed(CloudError):
 
 def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None = None) -> LaunchedMachine:
     """An instance in its current state; `NotListed` if EC2 does not list it."""
-    try:
-        answer = aws.ask(region, "describe_instances", patience=patience, InstanceIds=[instance_id])
-    except Refused as refused:
-        if refused.code == "InvalidInstanceID.NotFound":
-            raise NotListed(f"EC2 does not know {instance_id}") from refused
-        raise
+    filters = [{"Name": "instance-id", "Values": [instance_id]}]
+    answer = aws.ask(region, "describe_instances", patience=patience, Filters=filters)
     for reservation in answer.get("Reservations", ()):
         for row in reservation["Instances"]:
             return machine_from(row, region)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
@@ -24,12 +23,8 @@ RUN = "run"  # the end-to-end run in `above_baseline`; other names are stages
 _TOLERATED = 1.02
 
 
-class Reads(Struct, frozen=True):
-    """MiB read in some seconds; `operations` is None if nothing counts them."""
-
-    mib: float
-    seconds: float
-    operations: float | None = None
+# MiB read, in seconds, and the number of operations (None if nothing counts them).
+Reads = tuple[float, float, float | None]
 
 
 def disk_burst(
@@ -57,8 +52,9 @@ def disk_burst(
     lasting = disks.sustained_rate(volume, instance)
 
     def is_lent(read: Reads) -> bool:
-        rates = ((read.mib, lasting.read_mib_per_second), (read.operations or 0.0, lasting.read_iops))
-        return any(most and amount / read.seconds > _TOLERATED * most for amount, most in rates)
+        mib, seconds, operations = read
+        rates = ((mib, lasting.read_mib_per_second), (operations or 0.0, lasting.read_iops))
+        return any(most and amount / seconds > _TOLERATED * most for amount, most in rates)
 
     return {
         "baseline_mib_per_second": lasting.read_mib_per_second,
@@ -91,13 +87,12 @@ def with_disk_burst(measurement: Measurement) -> Measurement:
 
 
 def _reads_of(measurement: Measurement) -> dict[str, Reads]:
-    environment, burst = measurement.environment, {}
+    environment, burst = measurement.environment, dict[str, Reads]()
     if measurement.read_bytes is not None and measurement.wall_seconds:
         mib, operations = measurement.read_bytes / MIB, environment.get("read_operations")
-        burst[RUN] = Reads(mib, measurement.wall_seconds, operations)
+        burst[RUN] = mib, measurement.wall_seconds, operations
     stage = environment.get("stage_runs", {}).get(Stage.STORAGE.value)
     if stage:
         seconds = stage["seconds"]
-        mib = stage["mib_per_second"] * seconds
-        burst[Stage.STORAGE.value] = Reads(mib, seconds, stage.get("operations"))
+        burst[Stage.STORAGE.value] = stage["mib_per_second"] * seconds, seconds, stage.get("operations")
     return burst

@@ -284,14 +284,11 @@ def _local_options(has: Mapping[str, float]) -> dict[str, Any]:
 
 def _no_ray(address: str | None, error: Exception) -> MeasuringError:
     where = f"connect to Ray at '{address}'" if address else "start Ray"
-    text = " ".join(str(error).split())[:200]
-    hint = "try on a quieter machine, or with"
+    hint = "try on a quieter machine, or with --executor process"
     if address:
-        hint = "check --ray-address, or use"
-        if not os.environ.get("RAY_AUTH_MODE"):
-            # Ray 2.60's error does not say that the cluster requires a token; only stderr does.
-            hint = "set RAY_AUTH_MODE=token if InvalidAuthToken stands above, " + hint
-    return MeasuringError(f"cannot {where} ({text})", hint=f"{hint} --executor process")
+        # Ray 2.60's error does not say that the cluster requires a token; only stderr does.
+        hint = "check --ray-address; set RAY_AUTH_MODE=token if InvalidAuthToken stands above"
+    return MeasuringError(f"cannot {where} ({' '.join(str(error).split())[:200]})", hint=hint)
 
 
 def _refuse_unreachable(address: str) -> None:

@@ -44,7 +44,6 @@ class Ec2Ways:
             "DescribeSpotPriceHistory": self._spot_prices,
             "GetConsoleOutput": self._console,
             "RunInstances": self._run_instances,
-            "DescribeInstances": self._describe_hidden,
             "DescribeSpotInstanceRequests": self.spots.described,
             "CancelSpotInstanceRequests": self.spots.cancelled,
         }
@@ -105,10 +104,6 @@ class Ec2Ways:
         for entry in _ids(answer.body):
             self._hidden_until[entry] = self.clock.now() + timedelta(seconds=self.lag_seconds)
         return answer
-
-    def _describe_hidden(self, request: Request) -> Answer | None:
-        wanted = request.values.get("InstanceId.1", "")
-        return refusal(request, "InvalidInstanceID.NotFound") if self._hides(wanted) else None
 
     def _hides(self, instance_id: str) -> bool:
         until = self._hidden_until.get(instance_id)

@@ -17,7 +17,7 @@ from advisor.sweeps.datasets.making import ensure_dataset, write_samples
 from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.quality.issues import quality_issues
 from advisor.sweeps.run.runner import ProcessExecutor, run_sweep
-from advisor.sweeps.trial.disk_burst import Reads, disk_burst, with_disk_burst
+from advisor.sweeps.trial.disk_burst import disk_burst, with_disk_burst
 from advisor.sweeps.trial.trial_process import measure_trial
 from tests.advisor.catalog.builders import order
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial, trial_on
@@ -162,7 +162,7 @@ DISKS = CATALOG.disks
 
 
 def burst_of(disk, size_gib, instance, mib_per_second, iops=None, seconds=10.0):
-    reads = Reads(mib_per_second * seconds, seconds, iops and iops * seconds)
+    reads = (mib_per_second * seconds, seconds, iops and iops * seconds)
     volume = DISKS.rate(order(disk, 500)) if isinstance(disk, str) else disk
     where = CATALOG.instance(instance) if instance else None
     return disk_burst(DISKS, volume, size_gib, where, {"run": reads})

@@ -87,21 +87,6 @@ def test_the_gpu_and_the_cpus_share_a_numa_node_wherever_one_has_room_for_both(n
         assert chosen.numa_node == chosen.gpu.numa_node
 
 
-@given(nodes(), st.lists(VCPUS, max_size=12))
-def test_trials_placed_one_after_the_other_share_no_core_and_no_gpu(node, request):
-    free, gpus = node
-    cpus, used = [], []
-    for vcpus in request:
-        chosen = placing.placement_of(vcpus, free, gpus)
-        if chosen:
-            free = [core for core in free if core not in chosen.cores]
-            gpus = [gpu for gpu in gpus if gpu != chosen.gpu]
-            cpus += [cpu for core in chosen.cores for cpu in core.cpus]
-            used.append(chosen.gpu)
-    assert len(set(cpus)) == len(cpus)
-    assert len(set(used)) == len(used)
-
-
 @pytest.mark.parametrize(
     ("vcpus", "cpus"), [(0.5, (3,)), (1.0, (3,)), (2.0, (3, 7)), (3.0, (2, 3, 7)), (1.5, (3, 7))]
 )
