@@ -313,18 +313,10 @@ def _served_screen(document: dict[str, Any]) -> list[str]:
 def _load_cells(load: dict[str, Any]) -> tuple[str, ...]:
     rate = load["requests_per_second_wanted"]
     name = f"{load['concurrency']} in flight" if rate is None else f"{rate:g}/s (Poisson)"
-    return (
-        name,
-        str(load["requests"]["completed"]),
-        _figure(load["input_tokens"]),
-        _figure(load["output_tokens"]),
-        _figure(load["output_tokens_per_second"]),
-        _figure(load["requests_per_second"]),
-        _figure(load["ttft_seconds"], 1000),
-        _p99_ms(load["ttft_seconds"]),
-        _figure(load["tpot_seconds"], 1000),
-        _p99_ms(load["tpot_seconds"]),
-    )
+    counts = ("input_tokens", "output_tokens", "output_tokens_per_second", "requests_per_second")
+    times = [load[key] for key in ("ttft_seconds", "tpot_seconds")]
+    in_ms = [cell for figure in times for cell in (_figure(figure, 1000), _p99_ms(figure))]
+    return name, str(load["requests"]["completed"]), *(_figure(load[key]) for key in counts), *in_ms
 
 
 def _figure(figure: dict[str, Any] | None, factor: float = 1.0) -> str:

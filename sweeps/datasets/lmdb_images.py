@@ -6,7 +6,6 @@ lines, so that no protobuf package is needed."""
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 from collections.abc import Iterable, Sequence
@@ -84,8 +83,7 @@ def _keys_of(file: Path) -> np.ndarray:
 def write_lmdb(folder: Path, samples: Iterable[Sample]) -> None:
     """Write `data.mdb` with samples of pixels.
 
-    Keys are zero-padded numbers, as in Caffe's convert_imageset. Raises `OSError` (ENOSPC) if the disk is
-    full, like the other writers."""
+    Keys are zero-padded numbers, as in Caffe's convert_imageset."""
     lmdb = _library()
     pending = enumerate(samples)
     try:
@@ -97,9 +95,9 @@ def write_lmdb(folder: Path, samples: Iterable[Sample]) -> None:
                         transaction.put(f"{number:08d}".encode(), datum(sample), append=True)
             environment.sync(True)
     except lmdb.Error as error:
-        if os.strerror(errno.ENOSPC) in str(error):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
-        raise DataError(f"cannot write the LMDB ({error})") from error
+        raise DataError(
+            f"cannot write the LMDB ({error})", hint="free some space, or name another place"
+        ) from error
 
 
 def _close_inherited() -> None:
@@ -115,8 +113,6 @@ os.register_at_fork(after_in_child=_close_inherited)
 def _open(file: Path) -> lmdb.Environment:
     """Open the file's LMDB environment as Caffe does: read-only, without a lock file, with readahead."""
     library = _library()
-    if file.is_file() and not file.stat().st_size:
-        raise UsageError(f"no records in '{file}'", hint="it is empty")
     try:
         environment: lmdb.Environment = library.open(
             str(file), subdir=False, readonly=True, lock=False, create=False
