@@ -14,11 +14,10 @@ from msgspec.structs import replace
 from advisor.domain import Observation, Precision, Protocol, Stack, Task, Workload
 from advisor.errors import DataError
 from advisor.models.performance import load_model, paced_gpu, save_model
-from advisor.models.performance.fit import with_gpu, with_id
+from advisor.models.performance.fit import with_gpu
 from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer, layers_of
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.persistence import content_id, to_document
-from advisor.models.performance.pipeline import CpuStep
 from advisor.models.performance.step_times import cell_of
 from advisor.models.performance.step_times_file import bundled_step_times
 from tests.models.performance.test_prediction import machine, workload
@@ -77,26 +76,16 @@ def rewritten(path, change):
         ("gpu_observations", {"gpus": {"T4": {"name": 1}}}),
         *(("pipeline", {"measured": {"vcpus": span}}) for span in ([2, 1], [0, 1], 3, [1])),
         ("pipeline", {"measured": {"moons": [1, 2]}}),
+        # Steps on a CPU that cannot be: of no rows, on less than no core, in no time.
+        *(
+            ("pipeline", {"cpu_steps": [["resnet50", None, "inference", *numbers]]})
+            for numbers in ((0, 4.0, 0.5), (8, -1.0, 0.5), (8, 4.0, 0.0))
+        ),
     ],
 )
 def test_observations_and_ranges_that_are_none_are_told(saved, part, damage):
     with pytest.raises(DataError, match=r"no performance model.*advisor fit"):
         load_model(rewritten(saved, lambda document: document[part].update(damage)))
-
-
-def with_cpu_steps(**changes):
-    step = CpuStep("resnet50", None, Task.INFERENCE, 8, 4.0, 0.5)._replace(**changes)
-    model = load_model()
-    reference = replace(model.pipeline.reference, model="Intel Xeon Platinum 8488C")
-    pipeline = replace(model.pipeline, cpu_steps=(step,), reference=reference)
-    return with_id(replace(model, pipeline=pipeline))
-
-
-@pytest.mark.parametrize("changes", [{"seconds": 0.0}, {"cores": -1.0}, {"batch_size": 0}])
-def test_a_step_that_cannot_be_is_no_model(tmp_path, changes):
-    save_model(with_cpu_steps(**changes), tmp_path / "model.json")
-    with pytest.raises(DataError, match="advisor fit"):
-        load_model(tmp_path / "model.json")
 
 
 @given(st.integers(0, 2_000))
