@@ -20,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.bayes import Floats
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts
+from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.memory import can_split, kept_share, kv_bytes_per_token
 from advisor.models.language.serving import ServingRates, bundled_serving_predictor
 from advisor.models.language.support import supported

@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.domain.words import PERCENTILES
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.bayes import Floats
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts
+from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.serving import ServingRates, bundled_serving_predictor
 
 SCHEMA = "advisor.replay/1"

@@ -19,7 +19,7 @@ from advisor.infra.build.fitting.tuning import (
     model_group,
 )
 from advisor.infra.build.language_sources.rows import TRAINING_PATH, TrainingRow, read_table
-from advisor.models.language.deployments import bundled_gpu_facts
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.language.finetuning.predictor import GPU, MODEL, PATH, FineTuningPredictor
 
 # Sources and licences of the rows: infra/build/language_sources/SOURCES.md.

@@ -22,15 +22,6 @@ from advisor.models.language.language_model import Indexer, LanguageModel, Laten
 from advisor.models.language.pictures import pictures_named
 
 TABLE = Path(__file__).parents[3] / "advisor" / "data" / "language" / "models.csv"
-# `names` are joined by semicolons: checkpoints with the same sizes. `uncovered` is the kind of
-# layers that no formula here covers; of such a model nothing else is known. `mixed` are the numbers of
-# `Mixed`, by spaces.
-HEADER = (
-    "names,family,uncovered,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,tied,"
-    "experts,experts_per_token,shared_experts,expert_ffn,dense_layers,expert_step,"
-    "kv_lora,q_lora,rope,nope,v,index_heads,index_head_dim,index_top_k,window,window_layers,mixed,"
-    "max_context,own_precision,own_bits,sixteen_bit,other_parameters,source"
-)
 # Columns of whole numbers that are 0 where a cell is empty.
 _WHOLE = (
     "layers hidden heads kv_heads head_dim ffn vocab experts experts_per_token expert_ffn dense_layers "

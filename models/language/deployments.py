@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from advisor.domain import Gpu
-from advisor.domain.machines import gpu_of_row, number_of
 from advisor.domain.results import UNMEASURED_GPU, UNMEASURED_NETWORK
 from advisor.messages import Message
-from advisor.models.bundled import power_ratio, read_data_sheets
+from advisor.models.bundled import power_ratio
 from advisor.models.language.language_model import LanguageModel
 
 # Sheets name neither: NVIDIA's dense FP4 rate over its FP8 rate, by compute capability.
@@ -78,15 +74,6 @@ def _link_rates(link: str) -> tuple[float, float]:
     nvlink, pcie = _NVLINK.search(link), _PCIE.search(link)
     both = float(nvlink["both"] or _BRIDGE_GB_S) if nvlink else 0.0
     return both / 2, _PCIE_GB_S[int(pcie[1]) if pcie else 4]
-
-
-@cache
-def bundled_gpu_facts() -> Mapping[str, GpuFacts]:
-    """The facts of every GPU of the bundled catalogue, by its name; memory is nominal."""
-    rows = csv.DictReader(io.StringIO(read_data_sheets()))
-    return {
-        row["name"]: gpu_facts(gpu_of_row(row), number_of(row["fp8_tflops"]), row["link"]) for row in rows
-    }
 
 
 class Draft(NamedTuple):

@@ -1,4 +1,4 @@
-"""Kernels of a network's steps at one input: a row of the network table.
+"""Kernels of a network's steps at one input: rows of the network table.
 
 One forward pass and one training step are recorded in mixed precision without computing, on the meta device
 or, where a network asks for values, on fake CPU tensors. Casts exist in mixed precision alone, so the same
@@ -19,7 +19,7 @@ from advisor.domain import MIB
 from advisor.models.network_columns import KINDS, WIDTH_STEPS
 from advisor.models.zoo.autocast import as_on_a_gpu
 from advisor.models.zoo.building import make_fake, without_initial_values
-from advisor.models.zoo.kernels import PRIME_BATCH, Kernel, KernelLog, recording, tensors_in
+from advisor.models.zoo.kernels import PRIME_BATCH, Kernel, KernelLog, recording
 
 if TYPE_CHECKING:
     import torch
@@ -68,16 +68,11 @@ class TableRow(NamedTuple):
 
 
 class NetworkFacts(Struct, frozen=True, kw_only=True):
-    """What the table has of one network at one input, but for memory. `training` is empty where it has none.
+    """The kernels of a network at one input, and its weights (parameters and buffers in fp32). `training` is
+    empty where it has none."""
 
-    `family` is the architecture's class. Weights are parameters and buffers in fp32."""
-
-    family: str
-    parameters: int
     weight_tensors: int
     weights_mib: float
-    trained_mib: float
-    input_bytes: float
     inference: list[TableRow]
     training: list[TableRow]
 
@@ -178,12 +173,8 @@ def facts_of(
             torch.autograd.backward(loss)
             del loss
     return NetworkFacts(
-        family=type(network).__name__,
-        parameters=sum(parameter.numel() for parameter in network.parameters()),
         weight_tensors=sum(1 for _ in network.parameters()),
-        weights_mib=_mib(weights),
-        trained_mib=_mib([parameter for parameter in network.parameters() if parameter.requires_grad]),
-        input_bytes=sum(entry.numel() * entry.element_size() for entry in tensors_in(inputs)) / PRIME_BATCH,
+        weights_mib=mib_of(weights),
         inference=table_rows(inference.kernels),
         training=table_rows(trained.kernels) if trained else [],
     )
@@ -206,7 +197,8 @@ def _noted(network: torch.nn.Module, log: KernelLog, *, training: bool) -> Itera
     network.zero_grad(set_to_none=True)
 
 
-def _mib(tensors: Sequence[torch.Tensor]) -> float:
+def mib_of(tensors: Sequence[torch.Tensor]) -> float:
+    """MiB of tensors, each counted once."""
     unique = {id(entry): entry.numel() * entry.element_size() for entry in tensors}
     return sum(unique.values()) / MIB
 

@@ -29,7 +29,7 @@ from advisor.infra.build.language_sources.rows import (
     read_serving,
     read_table,
 )
-from advisor.models.language.deployments import bundled_gpu_facts
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.language.finetuning.predictor import GPU, MODEL, bundled_finetuning_predictor
 from advisor.models.language.finetuning.tuning import Run
 from benchmarks.truth.language import decisions

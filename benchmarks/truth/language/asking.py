@@ -14,8 +14,9 @@ from advisor.domain.words import LlmEngine
 from advisor.errors import AdvisorError
 from advisor.infra.build.fitting.serving import conditioned_on, fit_serving, rows_of, version_of
 from advisor.infra.build.language_sources.rows import ServingRow
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts
+from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
 from advisor.models.language.serving.predictor import regime_of

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from advisor.models.language.config_files import language_model_of_config
-from advisor.models.language.configs import HEADER, model_of_cells
+from advisor.models.language.configs import model_of_cells
 from advisor.models.language.families import FAMILIES, UNCOVERED
 
 # litgpt states the tokenizer's vocabulary; these are the rows of the published embeddings.
@@ -129,6 +129,15 @@ _SOURCES = (
     ("litgpt", "litgpt"),
     ("llm-analysis", "llm-analysis"),
     ("transformers", "transformers"),
+)
+# `names` are joined by semicolons: checkpoints with the same sizes. `uncovered` is the kind of
+# layers that no formula here covers; of such a model nothing else is known. `mixed` are the numbers of
+# `Mixed`, by spaces.
+HEADER = (
+    "names,family,uncovered,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,tied,"
+    "experts,experts_per_token,shared_experts,expert_ffn,dense_layers,expert_step,"
+    "kv_lora,q_lora,rope,nope,v,index_heads,index_head_dim,index_top_k,window,window_layers,mixed,"
+    "max_context,own_precision,own_bits,sixteen_bit,other_parameters,source"
 )
 COLUMNS = HEADER.split(",")
 Cells = Mapping[str, str]

@@ -9,8 +9,8 @@ import sys
 from advisor.infra.build.fitting.files import write_serving
 from advisor.infra.build.fitting.serving import fit_serving, rows_of
 from advisor.infra.build.language_sources.rows import read_serving
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.serving import FOLDER
 from advisor.models.language.serving.values import MeasuredValue
 

@@ -10,21 +10,33 @@ from typing import Any
 
 import torch
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from advisor.domain import MIB
 from advisor.models.network_columns import MemoryFacts
 from advisor.models.zoo.kernels import PRIME_BATCH, Kernel, KernelLog, moved, per_sample, tensors_in
-from advisor.models.zoo.step_facts import NetworkFacts, Subject, facts_of, followed
+from advisor.models.zoo.step_facts import Subject, facts_of, followed, mib_of
 
 
-def facts_with_memory(subject: Subject, *, training: bool = True) -> tuple[NetworkFacts, MemoryFacts]:
-    """A network's facts and its memory, from one record; raises as `followed` does."""
+def facts_with_memory(subject: Subject, *, training: bool = True) -> dict[str, Any]:
+    """All that the table has of a network at one input, from one record; raises as `followed` does.
 
-    def facts(network: torch.nn.Module, batch: tuple[Any, Any]) -> tuple[NetworkFacts, MemoryFacts]:
-        weights = [*network.parameters(), *network.buffers()]
-        inference, trained = StepLog(weights, batch[0]), StepLog(weights, batch[0])
+    `family` is the architecture's class. `training` is empty where it has none."""
+
+    def facts(network: torch.nn.Module, batch: tuple[Any, Any]) -> dict[str, Any]:
+        weights, inputs = [*network.parameters(), *network.buffers()], list(tensors_in(batch[0]))
+        inference, trained = StepLog(weights, inputs), StepLog(weights, inputs)
         logs = inference, trained if training else None
-        return facts_of(subject, network, batch, *logs, trained.saving()), _memory(inference, trained)
+        facts = facts_of(subject, network, batch, *logs, trained.saving())
+        taught = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        return {
+            **asdict(facts),
+            "family": type(network).__name__,
+            "parameters": sum(parameter.numel() for parameter in network.parameters()),
+            "trained_mib": mib_of(taught),
+            "input_bytes": sum(entry.numel() * entry.element_size() for entry in inputs) / PRIME_BATCH,
+            "memory": asdict(_memory(inference, trained)),
+        }
 
     return followed(subject, facts)
 

@@ -23,7 +23,7 @@ from advisor.infra.build.fitting.files import seal
 from advisor.infra.build.networks.table import TooLongError, failure, result_path, within, write_result
 from advisor.infra.build.networks.variants import Variant
 from advisor.models.bundled import FOLDER
-from advisor.models.performance.memory.table import BATCHES, BUNDLED, DTYPE, FACTS, PRECISIONS
+from advisor.models.performance.memory.table import BATCHES, BUNDLED, FACTS, PRECISIONS
 from advisor.models.zoo.kernels import PRIME_BATCH
 from advisor.models.zoo.tracing import RUNS, sizes_mib, step_facts
 
@@ -34,6 +34,16 @@ _TABLE_RUNS = {
     "checkpointing": RUNS["training/{}/checkpointing"],
     "inference": RUNS["inference/{}"],
 }
+DTYPE = np.dtype(
+    [
+        ("library", "S16"),
+        ("name", "S64"),
+        ("input", "S24"),
+        ("weights_mib", "<f4"),
+        ("trained_mib", "<f4"),
+        ("facts", "<f4", (len(_TABLE_RUNS), len(PRECISIONS), len(FACTS))),
+    ]
+)
 
 
 def variant_memory(variant: Variant) -> dict[str, Any]:

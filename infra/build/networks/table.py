@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from advisor.infra.build.networks.variants import Variant
 from advisor.models.network_columns import MEMORY_COLUMNS
 from advisor.models.performance.networks import COLUMNS, NETWORKS, OPERATION, OPERATIONS
-from advisor.records import asdict
 
 _DIGITS = 5
 # Endings of class names that state a use, not an architecture.
@@ -269,8 +268,8 @@ def _captured(variant: Variant, folder: Path, seconds: float) -> tuple[str, str]
     document: dict[str, Any]
     try:
         with quiet(), within(seconds):
-            facts, memory = facts_with_memory(variant.subject(), training=variant.training)
-        document, why = {"key": variant.key, **asdict(facts), "memory": asdict(memory)}, ""
+            facts = facts_with_memory(variant.subject(), training=variant.training)
+        document, why = {"key": variant.key, **facts}, ""
     except (Exception, TooLongError) as error:
         why = failure(error)
         document = {"key": variant.key, "failed": why}

@@ -35,17 +35,6 @@ _STEPS = {
     "inference": "inference/{}",
 }
 _WIDTHS = {"fp32": "fp32", "amp": "16bit"}
-DTYPE = np.dtype(
-    [
-        ("library", "S16"),
-        ("name", "S64"),
-        ("input", "S24"),
-        ("weights_mib", "<f4"),
-        ("trained_mib", "<f4"),
-        ("facts", "<f4", (len(RUNS), len(PRECISIONS), len(FACTS))),
-    ]
-)
-
 
 Key = tuple[str, str, str]
 _KEY = ("library", "name", "input")

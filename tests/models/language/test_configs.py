@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from advisor.domain.words import KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
 from advisor.infra.build.language_sources.rows import TRAINING_PATH
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.language.configs import bundled_language_models, checkpoint_of
-from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.support import START, load_seconds, supported, weight_only
 from tests.models.language.test_memory import kept
 from tests.rows import assert_each, table

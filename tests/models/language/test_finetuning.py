@@ -13,8 +13,8 @@ from advisor.errors import DataError
 from advisor.infra.build.fitting.files import write_tuning
 from advisor.infra.build.fitting.tuning import fitted, measured_rows, run_of
 from advisor.infra.build.language_sources.rows import TRAINING_PATH, TrainingRow, read_table
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.finetuning.belief import parts_of
 from advisor.models.language.finetuning.memory import finetuning_memory
 from advisor.models.language.finetuning.predictor import (

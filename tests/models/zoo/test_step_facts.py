@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from advisor.domain import MIB  # noqa: E402
 from advisor.infra.build.networks.live import facts_with_memory  # noqa: E402
-from advisor.models.network_columns import KINDS, WIDTH_STEPS  # noqa: E402
+from advisor.models.network_columns import KINDS, WIDTH_STEPS, MemoryFacts  # noqa: E402
 from advisor.models.zoo.step_facts import network_facts  # noqa: E402
 
 
@@ -42,8 +42,9 @@ def elements(rows, *, casts):
 
 def test_one_record_tells_both_precisions_and_the_memory_that_autograd_saves():
     """Convolutions read and write 16 bits in mixed precision; without casts it is fp32's step."""
-    facts, memory = facts_with_memory(Subject(convolutions))
-    assert facts == network_facts(Subject(convolutions))
+    facts, captured = network_facts(Subject(convolutions)), facts_with_memory(Subject(convolutions))
+    assert (facts.inference, facts.training) == (captured["inference"], captured["training"])
+    memory = MemoryFacts(**captured["memory"])
     products = [row for row in facts.inference if row.flops]
     assert {row.amp_sample_width for row in products} == {2 * WIDTH_STEPS}
     assert sum(row.kernels * row.flops for row in products) == pytest.approx(
@@ -62,9 +63,9 @@ def test_one_record_tells_both_precisions_and_the_memory_that_autograd_saves():
 
 
 def test_networks_that_cannot_train_or_look_at_their_weights_are_captured():
-    facts, memory = facts_with_memory(Subject(convolutions), training=False)
+    facts = network_facts(Subject(convolutions), training=False)
     assert facts.training == []
-    assert memory.saved_fp32 == 0
+    assert facts_with_memory(Subject(convolutions), training=False)["memory"]["saved_fp32"] == 0
     assert facts.inference
 
     def make():
@@ -72,7 +73,7 @@ def test_networks_that_cannot_train_or_look_at_their_weights_are_captured():
         return torch.nn.Conv2d(3, width, 1)
 
     facts = network_facts(Subject(make))
-    assert facts.parameters == 3 * 8 + 8
+    assert facts.weights_mib * MIB == 4 * (3 * 8 + 8)
     # A tensor that is asked where it lives starts no kernel.
     assert {KINDS[row.kind] for row in facts.inference} == {"cast", "conv_1x1"}
 

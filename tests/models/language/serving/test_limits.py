@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from advisor.infra.build.fitting.files import write_serving
 from advisor.infra.build.fitting.serving import fit_serving, log_estimates, rows_of
 from advisor.infra.build.language_sources.rows import read_serving
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import Traffic, bundled_gpu_facts
+from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import bundled_serving_predictor, read_predictor
 from advisor.models.language.serving.effects import era_of, minor_version
 from advisor.models.language.serving.rates import open_loop

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, bundled_gpu_facts
+from advisor.models.language.deployments import Deployment, ServingObservation, Traffic
 from advisor.models.language.serving import BINDS, bundled_serving_predictor
 from advisor.models.language.serving.rates import MOST_SEQUENCES, sequences_held
 
