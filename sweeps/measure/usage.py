@@ -58,7 +58,6 @@ class UsageSampler(ThreadSampler):
     def __init__(self, session: int, every_seconds: float = _EVERY_SECONDS) -> None:
         self._session = session
         self._used: dict[tuple[int, str], Mapping[str, float]] = {}  # includes processes that have ended
-        self._has_gpus = True
         self.samples: list[Sample] = []
         super().__init__(every_seconds)
 
@@ -95,10 +94,8 @@ class UsageSampler(ThreadSampler):
         )
 
     def _gpus(self) -> list[Facts]:
-        if self._has_gpus:
-            with suppress(MeasuringError):  # no driver, or no package for it
-                return [state for state in gpu_states(self._session) if state["own_memory_mib"]]
-        self._has_gpus = False
+        with suppress(MeasuringError):  # no driver, or no package for it
+            return [state for state in gpu_states(self._session) if state["own_memory_mib"]]
         return []
 
 

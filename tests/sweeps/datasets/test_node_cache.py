@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -161,25 +162,12 @@ def test_what_is_read_now_and_what_is_not_the_caches_own_is_never_removed(cache,
     assert (cache / "mine" / "thesis.txt").read_text() == "years of work"
 
 
-class Store:
-    """A place whose listing says what a test wants."""
-
-    store = ""
-
-    def __init__(self, *files: RemoteFile) -> None:
-        self._files = files
-
-    def files(self, only=""):
-        return iter(self._files)
-
-    def read(self, file):
-        yield b"content"
-
-
 @pytest.fixture
 def listed(monkeypatch):
+    """A place whose listing says what a test wants."""
+
     def use(*files: RemoteFile) -> None:
-        store = Store(*files)
+        store = SimpleNamespace(store="", files=lambda: iter(files), read=lambda _file: iter([b"content"]))
         monkeypatch.setattr("advisor.sweeps.datasets.node_cache.remote_folder", lambda _address: store)
 
     return use

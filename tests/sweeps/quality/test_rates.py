@@ -35,18 +35,11 @@ def row(*runs):
     )
 
 
-def with_stall(path):
-    steps = [0.1] * 100
-    steps[path] = 30.0
-    return steps
-
-
-def slow_phase():
-    return [0.1] * 60 + [0.13] * 40
-
-
 STALLED = [
-    *(pytest.param(with_stall(number), 29.9 / 39.9, id=f"30 s at {number}") for number in range(100)),
+    *(
+        pytest.param([0.1] * number + [30.0] + [0.1] * (99 - number), 29.9 / 39.9, id=f"30 s at {number}")
+        for number in range(100)
+    ),
     pytest.param([0.6 if n in (10, 35, 60, 85) else 0.1 for n in range(100)], 2 / 12, id="four"),
     *(
         pytest.param(
@@ -56,7 +49,7 @@ STALLED = [
         )
         for first in range(21)
     ),
-    pytest.param(slow_phase(), 0.0, id="the last 40 % slower"),
+    pytest.param([0.1] * 60 + [0.13] * 40, 0.0, id="the last 40 % slower"),
 ]
 
 
