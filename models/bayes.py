@@ -22,7 +22,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.bool_]
 # Means (n,) at parameters (p,), and slopes (n, p).
 Linearised = Callable[[Floats], tuple[Floats, Floats]]
 

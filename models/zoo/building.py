@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -112,19 +110,6 @@ def build(name: str) -> nn.Module:
     return make(info) if make else build_torchvision(info.name)
 
 
-def build_on_meta(make: Callable[[], nn.Module]) -> nn.Module:
-    """The network that `make` builds, on the meta device: no memory for its weights.
-
-    A builder that computes with values cannot run on the meta device: it builds on the CPU, and the network
-    is moved. Raises what `make` raises there."""
-    try:
-        with torch.device("meta"):
-            return make()
-    except Exception:
-        with torch.device("cpu"):
-            return make().to("meta")
-
-
 def build_torchvision(name: str, side: int | None = None) -> nn.Module:
     """Any classification network of torchvision by its torchvision name, random weights.
 
@@ -174,19 +159,6 @@ def make_fake(network: torch.nn.Module, mode: Any) -> None:
             for name, tensor in values.items():
                 if tensor is not None:
                     values[name] = fake(tensor)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """A context that hides the libraries' warnings about old names."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
 
 
 def _timm(info: NetworkInfo) -> nn.Module:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.models.bayes import Floats, Gaussian, Prior, Rows
+from advisor.models.bayes import Floats, Gaussian, Prior
 
+Rows = NDArray[np.bool_]
 # The longest step of a parameter in a search.
 _LONGEST = 1.0
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from scipy.optimize import least_squares
 
 from advisor.domain import Task
-from advisor.infra.build.fitting.likeliest import held_out
-from advisor.models.bayes import Floats, Rows
+from advisor.infra.build.fitting.likeliest import Rows, held_out
+from advisor.models.bayes import Floats
 from advisor.models.performance.scaling import (
     BYTES_PER_GRADIENT,
     SCHEMA,

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.errors import UsageError
-from advisor.infra.build.fitting.likeliest import Search, kept, most_likely
-from advisor.models.bayes import Floats, Gaussian, Parameters, Prior, Rows, student_weights, variances
+from advisor.infra.build.fitting.likeliest import Rows, Search, kept, most_likely
+from advisor.models.bayes import Floats, Gaussian, Parameters, Prior, student_weights, variances
 from advisor.models.language.configs import LanguageModels
 from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.language_model import LanguageModel

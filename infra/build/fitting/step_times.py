@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 
 from advisor.domain import Task
 from advisor.infra.build.fitting.kinship import WEIGHTS, kinship_of
+from advisor.infra.build.fitting.likeliest import Rows
 from advisor.infra.build.fitting.likeliest import held_out as held_out_values
 from advisor.infra.build.fitting.network_effects import Fit, fitted, learnt
 from advisor.infra.build.fitting.observations import (
@@ -34,7 +35,7 @@ from advisor.infra.build.fitting.observations import (
     measured_steps,
     question_conditions,
 )
-from advisor.models.bayes import Floats, Rows
+from advisor.models.bayes import Floats
 from advisor.models.performance.cpu_step_times import CELL, NETWORK, CpuStepTimes
 from advisor.models.performance.cpu_step_times import ROW_SIGMA as CPU_ROW_SIGMA
 from advisor.models.performance.frames import checked_frame

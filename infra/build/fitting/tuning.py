@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.domain.words import LlmMethod
-from advisor.infra.build.fitting.likeliest import held_out, kept
-from advisor.models.bayes import Floats, Gaussian, Prior, Rows, believed, joined, student_weights
+from advisor.infra.build.fitting.likeliest import Rows, held_out, kept
+from advisor.models.bayes import Floats, Gaussian, Prior, believed, joined, student_weights
 from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.finetuning.belief import (
     EFFECTS,

@@ -23,7 +23,7 @@ from advisor.infra.build.fitting.files import seal
 from advisor.infra.build.networks.table import TooLongError, failure, result_path, within, write_result
 from advisor.infra.build.networks.variants import Variant
 from advisor.models.bundled import FOLDER
-from advisor.models.performance.memory.table import BATCHES, BUNDLED, FACTS, PRECISIONS
+from advisor.models.performance.memory.table import BATCHES, BUNDLED, PRECISIONS
 from advisor.models.zoo.kernels import PRIME_BATCH
 from advisor.models.zoo.tracing import RUNS, sizes_mib, step_facts
 
@@ -34,6 +34,12 @@ _TABLE_RUNS = {
     "checkpointing": RUNS["training/{}/checkpointing"],
     "inference": RUNS["inference/{}"],
 }
+FACTS = (
+    "forward_sample",
+    "forward_fixed",
+    *(f"peak_{b}" for b in BATCHES),
+    *(f"reserved_{b}" for b in BATCHES),
+)
 DTYPE = np.dtype(
     [
         ("library", "S16"),
@@ -121,7 +127,7 @@ def _attention_taken_apart() -> Iterator[None]:
 
 def capture(variants: Sequence[Variant], folder: Path) -> None:
     """Write one file for each variant that has none yet."""
-    from advisor.models.zoo.building import quiet
+    from advisor.infra.build.networks.building import quiet
 
     folder.mkdir(parents=True, exist_ok=True)
     for variant in variants:

@@ -258,8 +258,8 @@ def _numbered(number: int) -> tuple[str, str]:
 def _captured(variant: Variant, folder: Path, seconds: float) -> tuple[str, str]:
     import torch
 
+    from advisor.infra.build.networks.building import quiet
     from advisor.infra.build.networks.live import facts_with_memory
-    from advisor.models.zoo.building import quiet
 
     if is_captured(result_path(folder, variant.key)):
         return variant.key, ""

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.extras import install_hint
-from advisor.models.zoo.building import build_on_meta, build_torchvision, quiet, without_initial_values
+from advisor.infra.build.networks.building import build_on_meta, quiet
+from advisor.models.zoo.building import build_torchvision, without_initial_values
 from advisor.models.zoo.torchvision_operators import import_torchvision
 
 if TYPE_CHECKING:

@@ -20,12 +20,6 @@ from advisor.models.performance.networks import bundled_networks
 
 BUNDLED = "memory.npy"
 BATCHES = (1, 8, 64)
-FACTS = (
-    "forward_sample",
-    "forward_fixed",
-    *(f"peak_{b}" for b in BATCHES),
-    *(f"reserved_{b}" for b in BATCHES),
-)
 RUNS = ("training", "checkpointing", "inference")
 PRECISIONS = ("fp32", "amp")
 # The name of each run in `Conditions.step`, with a place for the precision.

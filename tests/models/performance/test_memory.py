@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Observation, Precision, Task, Workload
 from advisor.errors import UsageError
-from advisor.infra.build.networks.memory import facts_row, table_of
+from advisor.infra.build.networks.memory import FACTS, facts_row, table_of
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.memory.peak import (
     PeakModel,
@@ -18,7 +18,7 @@ from advisor.models.performance.memory.peak import (
     needed_card_mib,
 )
 from advisor.models.performance.memory.steps import Conditions, MemoryProfile, Optimizer, Point, step_memory
-from advisor.models.performance.memory.table import FACTS, MemoryTable, bundled_memory, bundled_profile
+from advisor.models.performance.memory.table import MemoryTable, bundled_memory, bundled_profile
 from advisor.models.performance.own_networks import AnchoredMemory, peaks_of
 
 pytestmark = pytest.mark.vector
