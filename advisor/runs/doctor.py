@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -36,7 +35,8 @@ from advisor.sweeps.machine.mounts import v1_groups, v2_group
 from advisor.sweeps.run.queue import unsaved_files
 from advisor.sweeps.trial.limits.groups import strongest_limits
 from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits
-from advisor.sweeps.trial.orphans import Orphan, find_orphans, remove
+from advisor.sweeps.trial.orphans import find_orphans, remove
+from advisor.units import format_counted
 
 SCHEMA = "advisor.doctor/1"
 
@@ -115,7 +115,7 @@ def worst(findings: list[Finding]) -> State:
     return max((finding.state for finding in findings), key=list(State).index)
 
 
-_MOST_COMMANDS = 3
+_MOST_NAMED = 3
 
 
 def check_leftovers(*, keep: bool) -> Finding:
@@ -128,26 +128,16 @@ def check_leftovers(*, keep: bool) -> Finding:
         name: [{"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in orphans]
         for name, orphans in lists.items()
     }
+    named = ", ".join(f"{orphan.kind} {orphan.name}" for orphan in left[:_MOST_NAMED])
+    if not left:
+        return _ok("none", facts=facts)
     if outcome is None:
         advice = "advisor doctor (without --dry-run) removes it, and so does the next sweep"
-        known = _warning(f"of killed sweeps: {_named(left)}", advice, facts)
-        return known if left else _ok("none", facts=facts)
+        return _warning(f"{len(left)} of killed sweeps: {named}", advice, facts)
     if not stuck:
-        return _ok(f"of killed sweeps, removed: {_named(left)}", facts=facts)
-    reasons = sorted({orphan.reason for orphan in outcome.stuck})
-    commands = "; ".join(f"sudo {orphan.command}" for orphan in stuck[:_MOST_COMMANDS])
-    commands += "; .. (-o json has all)" * (len(stuck) > _MOST_COMMANDS)
-    text = f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}"
-    return _problem(text, f"with the rights for it: sudo advisor doctor, or {commands}", facts)
-
-
-def _named(left: Iterable[Orphan]) -> str:
-    """Counts with one example of each kind: '5 cgroups (/sys/..), 1 folder (/tmp/..)'."""
-    firsts, names = {orphan.kind: orphan.name for orphan in reversed([*left])}, []
-    for kind, count in Counter(orphan.kind for orphan in left).items():
-        many = f"{count} {kind}{'es' if kind.endswith('s') else 's'} ({firsts[kind]}, ..)"
-        names.append(many if count > 1 else f"1 {kind} ({firsts[kind]})")
-    return ", ".join(names)
+        return _ok(f"{len(left)} of killed sweeps, removed: {named}", facts=facts)
+    text = f"{len(stuck)} of killed sweeps cannot be removed ({outcome.stuck[0].reason}): {named}"
+    return _problem(text, f"with the rights for it: sudo advisor doctor, or sudo {stuck[0].command}", facts)
 
 
 _GIB = 2**30
@@ -158,7 +148,6 @@ _WAYS_OUT = (
     "advisor ..); in a container, with cgroups read-write (docker run --security-opt "
     "writable-cgroups=true, or --privileged; podman run --security-opt unmask=/sys/fs/cgroup)"
 )
-_LEFT = (("cpu_quota", "CPUs"), ("memory_limit_mib", "MiB of memory"))
 
 
 def check_limits() -> Finding:
@@ -181,12 +170,9 @@ def check_limits() -> Finding:
             hold.limit_memory()
             hold.engage()
             facts |= {"limited_by": hold.limited_by.value, "held": dict(hold.held)}
-            finding = _limits_that_hold(hold)
+            return replace(_limits_that_hold(hold), facts=facts)
     except (OSError, MeasuringError) as error:
         return _problem(f"a cgroup cannot be made or set ({error})", _WAYS_OUT, facts)
-    left = [f"{facts[name]:g} {unit}" for name, unit in _LEFT if facts[name]]
-    text = finding.found + (f"; the container leaves {' and '.join(left)}" if left else "")
-    return replace(finding, found=text, facts=facts)
 
 
 def _limits_that_hold(hold: ResourceLimits) -> Finding:
@@ -240,11 +226,7 @@ def _free(folder: Path) -> int:
 
 def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
     """Free shared memory, through which loader processes pass batches; containers get 64 MiB by default."""
-    if not folder.is_dir():
-        return _warning(
-            f"there is no {folder}", "mount a tmpfs there; loader processes hand batches over in it"
-        )
-    free = _free(folder)
+    free = _free(folder) if folder.is_dir() else 0
     advice = "make it larger (docker run --shm-size 2g), or take small batches"
     text = f"{free / _GIB:.1f} GiB free in {folder}"
     return _finding(free >= _ENOUGH_SHARED_BYTES, text, advice, {"free_bytes": free})
@@ -279,10 +261,7 @@ def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH)
     gpus = ", ".join(answer["gpus"])
     sees, text = bool(gpus) or not _DRIVER.exists(), f"{answer['version']}, computes on {gpus or 'the CPU'}"
     text += "" if sees else f", though a driver is loaded (built for CUDA {answer['cuda_build']})"
-    advice = (
-        "install a torch built for CUDA (https://pytorch.org/get-started), and update the driver where it is "
-        "older than that"
-    )
+    advice = "install a torch built for CUDA that this driver supports: https://pytorch.org/get-started"
     return _finding(sees, text, advice, answer, bad=True)
 
 
@@ -346,10 +325,7 @@ def check_database(patience_seconds: float = _DATABASE_PATIENCE_SECONDS) -> Find
         state = describe(default_database_url(), patience_seconds=patience_seconds)
     except AdvisorError as error:
         return _problem(str(error), "docs/reference/store.md tells what each trouble means")
-    rows = "1 row" if state["rows"] == 1 else f"{state['rows']:,} rows"
-    text = f"{state['program']}, {state['name']}: {rows}"
-    if state["tables"] == "nothing":
-        text += "; its tables are made by the first sweep"
+    text = f"{state['program']}, {state['name']}: {format_counted(state['rows'], 'row')}"
     if state["held"]:
         text += f"; measured into now by {', '.join(state['held'])}"
     if state["left_leases"]:
@@ -377,15 +353,14 @@ def check_bundle(today: date | None = None) -> Finding:
     try:
         bundle = _bundle()
         bundle.verify()
-        prices = date.fromisoformat(bundle.manifest["clouds"]["aws"]["as_of"])
+        prices = _dates_of_prices()["aws"]
     except (DataError, KeyError, ValueError) as error:
         advice = f"install the advisor anew: {install_command()} --force-reinstall --no-deps"
         return _problem(str(error), advice)
     age = ((today or date.today()) - prices).days
     digest = str(bundle.manifest["digest"])
     facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
-    text = f"the catalogue is whole (digest {digest[:12]}); its AWS prices are those of {prices}"
-    text += "" if age <= _WARN_DAYS else f", {age} days ago: what you rent may cost something else by now"
+    text = f"the catalogue is whole (digest {digest[:12]}); its AWS prices are {age} days old"
     advice = "advisor catalog refresh, or install a newer release of the advisor"
     return _finding(age <= _WARN_DAYS, text, advice, facts)
 
@@ -394,18 +369,18 @@ def _bundle() -> BundleFiles:
     return BundleFiles(Path(str(files("advisor") / "data")))
 
 
+def _dates_of_prices() -> dict[str, date]:
+    clouds = _bundle().manifest["clouds"]
+    return {name: date.fromisoformat(cloud["as_of"]) for name, cloud in clouds.items()}
+
+
 def check_clock(now: datetime | None = None) -> Finding:
     """Whether the clock is right, at least not before the dates of the bundled prices."""
-    dates: list[date] = []  # `check_bundle` reports dates that cannot be read
-    with suppress(DataError, KeyError, ValueError):
-        clouds = _bundle().manifest["clouds"].values()
-        dates = [date.fromisoformat(cloud["as_of"]) for cloud in clouds]
-    now = now or datetime.now(UTC)
+    now, newest = now or datetime.now(UTC), date.min
+    with suppress(DataError, KeyError, ValueError):  # `check_bundle` reports dates that cannot be read
+        newest = max(_dates_of_prices().values())
     text, facts = f"{now:%Y-%m-%d %H:%M} UTC", {"now": now.isoformat(timespec="seconds")}
-    right = not dates or now.date() >= max(dates)
-    advice = (
-        "set the clock (chronyc makestep, timedatectl set-ntp true): ages and order of what is measured "
-        "depend on it, and clouds refuse wrong times"
-    )
-    text += "" if right else f", which is before the bundled prices ({max(dates)})"
-    return _finding(right, text, advice, facts, bad=True)
+    if now.date() >= newest:
+        return _ok(text, facts=facts)
+    text += f", which is before the bundled prices ({newest})"
+    return _problem(text, "set the clock (timedatectl set-ntp true): clouds refuse wrong times", facts)

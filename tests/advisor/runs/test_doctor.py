@@ -39,8 +39,8 @@ refuse = raising(PermissionError(1, "Operation not permitted"))
     ("result", "keep", "state", "words"),
     [
         ([], False, State.OK, "none"),
-        ([left()], False, State.OK, "of killed sweeps, removed: 1 cgroup /g"),
-        ([left(refuse)], True, State.WARNING, "of killed sweeps: 1 cgroup /g"),
+        ([left()], False, State.OK, "1 of killed sweeps, removed: cgroup /g"),
+        ([left(refuse)], True, State.WARNING, "1 of killed sweeps: cgroup /g"),
         ([left(refuse)], False, State.PROBLEM, "cannot be removed .Operation not permitted."),
     ],
 )
