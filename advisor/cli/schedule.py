@@ -78,12 +78,8 @@ def _whole_path(word: str) -> str:
     return f"file:{Path.cwd() / path}{'/' if path.endswith('/') else ''}"
 
 
-# Options that the schedule sets itself -> the text of the error.
-_OURS = {
-    "output": "leave -o out: the schedule reads the command's JSON, and `schedule show` tells it",
-    "fresh_since": "leave --fresh-since out: the schedule sets it to each run's due time",
-    "dry_run": "leave --dry-run out: nothing would be measured",
-}
+# Options of a command that the schedule sets itself.
+_OURS = {"output": "-o", "fresh_since": "--fresh-since", "dry_run": "--dry-run"}
 
 
 def checked_command(words: Sequence[str]) -> schedules.Checked:
@@ -98,9 +94,9 @@ def checked_command(words: Sequence[str]) -> schedules.Checked:
         raise UsageError(given, hint=f"write one of {known} behind --; --report PLAN adds a report")
     command, rest = _click_command(kind), list(words[len(kind) :])
     context = command.make_context(f"advisor {' '.join(kind)}", rest)
-    for name, reason in _OURS.items():
+    for name, option in _OURS.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise UsageError(reason)
+            raise UsageError(f"leave {option} out: the schedule sets it")
     if not schedules.is_sweep(words):
         return schedules.Checked(tuple(words))
     return schedules.checked_sweep(words, question_from(SweepRun, context.params))

@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.domain import Trial
-from advisor.errors import AdvisorError, DataError, UsageError
+from advisor.errors import AdvisorError, DataError, UsageError, system_errors
 from advisor.files import state_folder, user_folder
 from advisor.messages import Message
 from advisor.questions.reading import from_values
@@ -130,17 +130,9 @@ def start_sweep(
         _refuse_conflict(requested, running)
 
     run = book.runs.start(sweep_id, request, here, now=now, log=str(folder / "talk.log"), refuse=refuse)
-    try:
+    with system_errors(DataError, f"cannot write '{folder}'", hint="free some space"):
         folder.mkdir(parents=True)
         process = start_executor(run.number, database_url=database_url, log=folder / "start.log")
-    except OSError as error:
-        book.runs.give_up(run.number, "its process could not be started", now=now)
-        raise DataError(
-            "cannot write '{path}' ({reason})",
-            path=str(folder),
-            reason=error.strerror,
-            hint=Message("free some space"),
-        ) from error
     # The row says how the process ended; waiting for it only prevents a zombie.
     threading.Thread(target=process.wait, name=f"sweep {sweep_id}", daemon=True).start()
     return run
@@ -162,19 +154,11 @@ def _refuse_conflict(requested: RequestedSweep, running: Sequence[Run]) -> None:
         if len(on_aws) >= MOST_ON_AWS:
             message = Message("{sweeps} sweeps run on AWS; wait for one to end", sweeps=len(on_aws))
             raise OtherSweep(message, on_aws[0])
-    elif here:
+    elif here or sweep_runs_here():
         message = Message(
-            "sweep {sweep} runs on this machine, and two would spoil each other; wait for it "
-            "to end, or end it: DELETE /v1/sweeps/{sweep}",
-            sweep=here[0],
+            "another sweep runs on this machine, and two would spoil each other; wait for it, or end it"
         )
-        raise OtherSweep(message, here[0])
-    elif sweep_runs_here():
-        message = Message(
-            "a sweep that was started by hand or by a schedule runs on this machine, and two would "
-            "spoil each other; wait for it to end"
-        )
-        raise OtherSweep(message, None)
+        raise OtherSweep(message, here[0] if here else None)
 
 
 def stop_sweep(book: ScheduleBook, sweep_id: str) -> Run:
@@ -286,8 +270,7 @@ def trials_of(sweep: Run, allowed: Allowed) -> tuple[Trial, ...] | None:
         return None  # its data set or network is no longer allowed
 
 
-_LOOK_EVERY_SECONDS = 0.5
-_ASK_DATABASE_EVERY_SECONDS = 1.0
+_LOOK_EVERY_SECONDS = 1.0
 _NOTE_COST_EVERY_SECONDS = 20.0
 # Notes are kept in English, and shown in a reader's language.
 STOPPED = str(Message("it was stopped half-way, with its daemon or by a signal; it continues later"))
@@ -318,7 +301,6 @@ class Work(Struct):
     lock: HeldLock
     log: Path
     begun: float
-    _checked_at: float = -math.inf
     _noted_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -332,11 +314,7 @@ class Work(Struct):
     def must_stop(self) -> bool:
         """Whether a stop was requested; also stores the cost. `DataError` once another process has the run.
         False while the database cannot be reached: no other process can take the run then."""
-        now = time.monotonic()
-        if now - self._checked_at < _ASK_DATABASE_EVERY_SECONDS:
-            return False
-        self._checked_at = now
-        runs, number = self.book.runs, self.run.number
+        now, runs, number = time.monotonic(), self.book.runs, self.run.number
         try:
             if not self.lock.is_held():  # a restarted server has forgotten all locks
                 self.lock = runs.hold_again(number) or self.lock

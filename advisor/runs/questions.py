@@ -19,7 +19,7 @@ from advisor.runs.sweep_questions import MARKET, Launch, SweepRun, dollars, laun
 
 REPORT_FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")
 AUTO = "auto"
-_MOST_MINUTES, _LEAST_SAMPLES = 60.0, 100
+_LEAST_SAMPLES = 100
 
 # More would exceed an account's quota, and be hard to follow in a terminal (as `fleet.MOST_TYPES`).
 _MOST_SIDE_BY_SIDE = 8
@@ -36,7 +36,7 @@ class VerificationRun(Launch):
     accelerator: str | None = ask("cuda, cpu or emulated:<GPU>.", Text(), "the GPU that is here")
     data: Path | None = ask("Your own images.", File(), "generated")
     samples: int | None = ask("Number of images to generate.", Number(whole=True), "enough")
-    minutes: float = ask("Longest measurement in minutes.", Number(), default=2.0)
+    minutes: float = ask("Longest measurement in minutes.", Number(most=60), default=2.0)
     budget: Budget | None = launch("Limit of --on aws: 1USD.", BUDGET, default=None)
     top: int | None = launch(
         "With --on aws: verify so many of the best types side by side, and choose among them.",
@@ -48,13 +48,6 @@ class VerificationRun(Launch):
     only_on_aws = (*Launch.asks[1:], "budget", "top")
 
     def __post_init__(self) -> None:
-        if self.minutes > _MOST_MINUTES:
-            raise wrong(
-                "minutes",
-                "{field} takes up to {most:g}, not {minutes:g}",
-                most=_MOST_MINUTES,
-                minutes=self.minutes,
-            )
         if self.data is not None and not self.data.exists():
             raise wrong(
                 "data", "there is nothing at '{path}'", path=self.data, hint="{data} takes your own images"

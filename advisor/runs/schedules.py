@@ -330,14 +330,6 @@ _MACROS = {
     "@annually": "0 0 1 1 *",
 }
 _FIELDS = 5
-_EVERY = re.compile(r"@every\s+([0-9]{1,3})\s*(m|min|h)", re.IGNORECASE)
-_TAKEN = {
-    "minute": "0 to 59",
-    "hour": "0 to 23",
-    "day-of-month": "a day that one of its months has, 1 to 31 or L",
-    "month": "1 to 12 or JAN to DEC",
-    "day-of-week": "0 to 7 or SUN to SAT",
-}
 
 
 class CronLine:
@@ -362,15 +354,12 @@ class CronLine:
         try:
             times = CronSim(self._expression, instant.astimezone(self._zone))
         except CronSimError as error:
-            reason = str(error).lower()
-            taken = _TAKEN.get(reason.removeprefix("bad "))
-            hint = Message("it takes {taken}, lists (1,2), ranges (1-5) and steps (*/2)", taken=taken)
             raise wrong(
                 "cron",
                 "{field} '{line}': {reason}",
                 line=self.text,
-                reason=reason,
-                hint=hint if taken else None,
+                reason=str(error).lower(),
+                hint="a field takes numbers or names, lists (1,2), ranges (1-5) and steps (*/2)",
             ) from error
         # In the hour that clocks show twice, cronsim may return a time of the first pass, which is over.
         return (due for due in (time.astimezone(UTC) for time in times) if due > instant)
@@ -380,32 +369,14 @@ def zone_of(name: str) -> tzinfo:
     """The time zone of that name; `UTC` works on every machine. `UsageError` suggests the nearest."""
     if name == "UTC":
         return UTC
-    # `ZoneInfo` would open any text as the path of a file in its folder.
     names = available_timezones()
-    if name in names:
-        return ZoneInfo(name)
-    if names:
-        raise unknown_name("time zone", name, names, field="timezone")
-    raise UsageError(
-        "time zone '{name}': this machine has none but UTC",
-        name=name,
-        field="timezone",
-        hint=Message("install its package tzdata, or `pip install tzdata`"),
-    )
+    if name not in names:  # `ZoneInfo` would open any text as the path of a file in its folder
+        raise unknown_name("time zone", name, names | {"UTC"}, field="timezone")
+    return ZoneInfo(name)
 
 
 def _expression(text: str) -> str:
-    """The five fields of a cron line, a macro or `@every`, in cronsim's form."""
-    if match := _EVERY.fullmatch(text):
-        number, whole = int(match[1]), 24 if match[2].lower() == "h" else 60
-        if not number or whole % number:
-            raise wrong(
-                "cron",
-                "{field} '{line}': a day has no such even parts",
-                line=text,
-                hint=Message("a number that divides {whole}, or write a cron line", whole=whole),
-            )
-        text = f"*/{number} * * * *" if whole == 60 else f"0 */{number} * * *"
+    """The five fields of a cron line or a macro, in cronsim's form."""
     if text.startswith("@") and text.lower() not in _MACROS:
         raise unknown_name("cron line", text, _MACROS, field="cron")
     fields = _MACROS.get(text.lower(), text).upper().split()

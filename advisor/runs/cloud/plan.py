@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 
@@ -153,15 +154,16 @@ def sweep_id(options: CloudOptions) -> str:
 def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType, ...]:
     """The wanted type, then large enough ones of its family with the same GPUs, cheapest first."""
     wanted = type_named(catalog, options.instance)
-    if not _is_large_enough(wanted, options):
+
+    def is_large_enough(instance: InstanceType) -> bool:
+        return instance.vcpus >= options.needs_vcpus and instance.memory_mib > options.needs_mib
+
+    if not is_large_enough(wanted):
         raise UsageError(
-            "{name} has {vcpus} vCPUs and {value:g} GiB, and the largest trial asks for "
-            "{needs_vcpus:g} and {value_2:g} GiB",
+            "{name} is too small for the largest trial ({vcpus:g} vCPUs, {gib:g} GiB)",
             name=wanted.name,
-            vcpus=wanted.vcpus,
-            value=wanted.memory_mib / 1024,
-            needs_vcpus=options.needs_vcpus,
-            value_2=options.needs_mib / 1024,
+            vcpus=options.needs_vcpus,
+            gib=options.needs_mib / 1024,
             hint="take a larger --instance, or smaller --vcpus and --memory",
         )
     if options.only_this_type:
@@ -169,10 +171,10 @@ def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType
     own = listed_usd_per_hour(catalog, wanted, options.region) or math.inf
     others = []
     for other in catalog.instances(_ON_AWS):
-        serves = _make(other) == _make(wanted) and other.current and _is_large_enough(other, options)
-        usd = listed_usd_per_hour(catalog, other, options.region) if serves and other != wanted else None
-        if usd is not None and usd <= _MOST_TIMES_AS_DEAR * own:
-            others.append((usd, other.name, other))
+        if other != wanted and other.current and _make(other) == _make(wanted) and is_large_enough(other):
+            usd = listed_usd_per_hour(catalog, other, options.region)
+            if usd is not None and usd <= _MOST_TIMES_AS_DEAR * own:
+                others.append((usd, other.name, other))
     return (wanted, *(other for *_, other in sorted(others)[: _MOST_TYPES - 1]))
 
 
@@ -185,11 +187,6 @@ def listed_usd_per_hour(catalog: Catalog, instance: InstanceType, region: str) -
     """The catalogue's on-demand price of a type; None if it has none."""
     price = catalog.price(instance.name, region, Market.ON_DEMAND, _ON_AWS)
     return price.usd_per_hour if price else None
-
-
-def _is_large_enough(instance: InstanceType, options: CloudOptions) -> bool:
-    """Whether the instance has the vCPUs of the largest trial, and more than its memory."""
-    return instance.vcpus >= options.needs_vcpus and instance.memory_mib > options.needs_mib
 
 
 def _make(instance: InstanceType) -> tuple[object, ...]:
@@ -222,19 +219,14 @@ def bounded_price(aws: Aws) -> PriceOf:
     catalogue's list price (never an estimate), else None."""
     catalog = load_catalog()
     deadline = Deadline(30.0, 12.0)
-    silent: list[bool] = []
 
     @cache
     def price_of(name: str, region: str) -> float | None:
-        if not silent:
-            today = aws.clock.now().date()
-            try:
-                answers = deadline.within("AWS prices", lambda: list(on_demand([name], region, today)))
-            except LiveError:
-                silent.append(True)
-            else:
-                if answers and isinstance(answers[0], Quote):
-                    return answers[0].usd_per_hour
+        today = aws.clock.now().date()
+        with suppress(LiveError):
+            for answer in deadline.within("AWS prices", lambda: list(on_demand([name], region, today))):
+                if isinstance(answer, Quote):
+                    return answer.usd_per_hour
         price = catalog.price(name, region, Market.ON_DEMAND, _ON_AWS)
         return price.usd_per_hour if price and price.kind in (LIST, OBSERVED) else None
 
@@ -246,18 +238,11 @@ def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
     (`cuda:A100-40GB`). `UsageError` for slices of a card, and GPUs on which trials do not run."""
     if instance.gpu_name is None:
         return ON_CPU
-    if instance.gpu_name.startswith(_NOT_NVIDIA):
+    if instance.gpu_name.startswith(_NOT_NVIDIA) or instance.gpu_fraction < 1:
         raise UsageError(
-            "{instance} has a {gpu}, and trials run on NVIDIA GPUs (and CPUs)",
+            "trials run on whole NVIDIA GPUs (and CPUs), not on {instance}'s {part}{gpu}",
             instance=instance.name,
-            gpu=instance.gpu_name,
-            field="instance",
-            hint="take another --instance",
-        )
-    if instance.gpu_fraction < 1:
-        raise UsageError(
-            "{instance} has a slice of a {gpu}, and trials run on whole cards",
-            instance=instance.name,
+            part="slice of a " if instance.gpu_fraction < 1 else "",
             gpu=instance.gpu_name,
             field="instance",
             hint="take another --instance",

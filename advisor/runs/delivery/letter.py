@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -77,22 +76,6 @@ class TransientDeliveryError(DeliveryError):
     """A later attempt may succeed, after `wait_seconds` if the server named a time."""
 
     wait_seconds: float | None = None
-
-
-def not_reached(label: str, patience_seconds: float, error: Exception) -> DeliveryError:
-    """The error for a failed connection; transient, unless the certificate is not trusted."""
-    reason = "no connection"
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            why = cause.verify_message or "unknown"
-            return DeliveryError(f"{label}: its certificate is not trusted ({why})")
-        if isinstance(cause, TimeoutError):
-            return TransientDeliveryError(f"{label} did not answer within {patience_seconds:g} s")
-        if isinstance(cause, OSError) and cause.strerror:
-            reason = cause.strerror
-        cause = cause.__cause__ or cause.__context__
-    return TransientDeliveryError(f"{label} cannot be reached: {reason}")
 
 
 def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:

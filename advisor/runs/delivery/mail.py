@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.infra.live.web import is_loopback
-from advisor.runs.delivery.letter import Letter, TransientDeliveryError, not_reached
+from advisor.runs.delivery.letter import Letter, TransientDeliveryError
 
 USER_VARIABLE, PASSWORD_VARIABLE = "ADVISOR_SMTP_USER", "ADVISOR_SMTP_PASSWORD"
 FROM_VARIABLE = "ADVISOR_SMTP_FROM"
@@ -63,7 +63,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         except smtplib.SMTPException as error:
             raise self._refused(error) from error
         except OSError as error:
-            raise not_reached(self.label, self.timeout_seconds, error) from error
+            raise TransientDeliveryError(f"{self.label} cannot be reached: {error}") from error
         if refused:
             raise DeliveryError(f"{self.label}: refused for {', '.join(sorted(refused))}")
 
@@ -121,13 +121,11 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         """The error for a refusal, with the server's code and words (for the first refused recipient)."""
         if isinstance(error, smtplib.SMTPAuthenticationError):
             return DeliveryError(f"{self.label} does not accept {USER_VARIABLE} and its password")
-        code: int = 0
-        reply: bytes | str = str(error)
         if isinstance(error, smtplib.SMTPRecipientsRefused):
             code, reply = next(iter(error.recipients.values()))
-        elif isinstance(error, smtplib.SMTPResponseException):
-            code, reply = error.smtp_code, error.smtp_error
-        words = one_line(reply.decode(errors="replace") if isinstance(reply, bytes) else reply)[:200]
+        else:
+            code, reply = getattr(error, "smtp_code", 0), getattr(error, "smtp_error", str(error).encode())
+        words = one_line(reply.decode(errors="replace"))[:200]
         # RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not.
         passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
         kind = TransientDeliveryError if passes else DeliveryError

@@ -106,12 +106,10 @@ class FileTarget(Struct, frozen=True):
         folder = place if self._place.endswith("/") else place.parent
         if "{date}" in str(folder):
             return
-        if not folder.is_dir():
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise UsageError(
-                f"--send {self.label}: there is no folder '{folder}'", field="send", hint="make it first"
+                f"--send {self.label}: there is no folder '{folder}' that can be written", field="send"
             )
-        if not os.access(folder, os.W_OK):
-            raise UsageError(f"--send {self.label}: the folder '{folder}' cannot be written", field="send")
 
     def send(self, message: Letter) -> None:
         """Write the files, each completely or not at all."""

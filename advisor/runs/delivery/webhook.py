@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.infra.live.web import TRANSIENT, is_loopback, retry_after_seconds
-from advisor.runs.delivery.letter import Letter, TransientDeliveryError, not_reached
+from advisor.runs.delivery.letter import Letter, TransientDeliveryError
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -63,7 +63,7 @@ class WebhookTarget(Struct, frozen=True):
                 verify=ssl.create_default_context(),
             )
         except httpx2.TransportError as error:
-            raise not_reached(self.label, self.timeout_seconds, error) from error
+            raise TransientDeliveryError(f"{self.label} cannot be reached: {error}") from error
         if not answer.is_success:
             raise self._refused(answer)
 

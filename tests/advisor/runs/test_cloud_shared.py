@@ -53,7 +53,7 @@ def test_what_a_guest_is_asked_to_measure_on_is_the_card_of_its_instance() -> No
         if sheet is None or sheet.vendor != "NVIDIA":
             continue
         if instance.gpu_fraction < 1:
-            with pytest.raises(UsageError, match="a slice of"):
+            with pytest.raises(UsageError, match="slice of a"):
                 accelerator_of(instance, catalog)
             continue
         accelerator = accelerator_of(instance, catalog)

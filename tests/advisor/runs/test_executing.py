@@ -9,12 +9,11 @@ import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from advisor.errors import DataError, UsageError
-from advisor.runs import schedules
 from advisor.runs.jobs import execute
 from advisor.runs.schedules import ADVISOR, CronLine, started_as
 from advisor.store.records import RunState
@@ -294,15 +293,3 @@ def test_each_due_time_is_later_than_the_moment_asked_about(text, zone):
             now = start + timedelta(minutes=minutes)
             later = [item for item in due if item > now]
             assert line.after(now) == later[0] if later else line.after(now) > now
-
-
-def test_a_machine_without_time_zones_knows_utc_and_says_what_tells_it_others(monkeypatch):
-    def unknown(name):
-        raise ZoneInfoNotFoundError(name)
-
-    monkeypatch.setattr(schedules, "ZoneInfo", unknown)
-    monkeypatch.setattr(schedules, "available_timezones", set)
-    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    assert CronLine("0 3 * * *", "UTC").after(noon) == datetime(2026, 11, 22, 3, tzinfo=UTC)
-    with pytest.raises(UsageError, match="install its package tzdata"):
-        CronLine("0 3 * * *", "Europe/Berlin")

@@ -69,7 +69,7 @@ def state_of(book, item):
 
 def test_a_sweep_by_hand_is_not_disturbed(book, processes, monkeypatch):
     monkeypatch.setattr(jobs, "sweep_runs_here", lambda: True)
-    with pytest.raises(OtherSweep, match="by hand"):
+    with pytest.raises(OtherSweep, match="another sweep runs"):
         start_sweep(book, sweep(), {})
     assert not processes
     assert started_sweeps(book) == []

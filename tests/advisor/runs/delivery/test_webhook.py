@@ -72,14 +72,14 @@ def test_a_server_that_never_answers_is_left_in_time():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         target = WebhookTarget(f"http://127.0.0.1:{port}/", timeout_seconds=0.2)
-        with pytest.raises(TransientDeliveryError, match=r"did not answer within 0\.2 s"):
+        with pytest.raises(TransientDeliveryError, match=r"cannot be reached.*timed out"):
             target.send(parcel())
 
 
 def test_a_port_without_a_server_is_told():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
-    with pytest.raises(TransientDeliveryError, match="cannot be reached: Connection refused"):
+    with pytest.raises(TransientDeliveryError, match=r"cannot be reached.*Connection refused"):
         parse_target(f"http://127.0.0.1:{port}/").send(parcel())
 
 
@@ -87,7 +87,7 @@ def test_a_server_must_prove_who_it_is(tmp_path, monkeypatch):
     """Https with a certificate that nobody vouches for is refused, and taken once it is trusted."""
     path = certificate(tmp_path)
     with hook(certificate_path=path) as server:
-        with pytest.raises(DeliveryError, match="certificate is not trusted"):
+        with pytest.raises(DeliveryError, match="certificate verify failed"):
             parse_target(server.url).send(parcel())
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
         parse_target(server.url).send(parcel())
