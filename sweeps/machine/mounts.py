@@ -126,11 +126,8 @@ def v2_group(proc: Path = PROC) -> UnifiedGroup | None:
 
 def limiting_groups(controller: str, proc: Path = PROC) -> Iterator[Path]:
     """This process's cgroups for `controller` and their ancestors; the tightest of their limits applies."""
-    unified = v2_group(proc)
-    own = ([unified.directory] if unified else []) + [
-        path for name, path in v1_groups(proc).items() if name == controller
-    ]
-    for group in own:
+    unified, v1 = v2_group(proc), v1_groups(proc).get(controller)
+    for group in [*([unified.directory] if unified else ()), *([v1] if v1 else ())]:
         yield group
         yield from (above for above in group.parents if (above / "cgroup.procs").exists())
 
