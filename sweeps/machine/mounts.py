@@ -81,9 +81,9 @@ def text_of(path: Path) -> str:
         return ""
 
 
-def block_device(path: Path, sys_dev: Path = Path("/sys/dev/block")) -> str | None:
+def block_device(path: Path) -> str | None:
     """MAJOR:MINOR of the whole disk that stores `path`; None for overlay, tmpfs and network file systems."""
-    entry = sys_dev / device_number(path)
+    entry = Path("/sys/dev/block", device_number(path))
     if not entry.exists():
         return None
     # Disk limits apply to whole disks: the parent directory of a partition is its disk.
@@ -132,9 +132,9 @@ def limiting_groups(controller: str, proc: Path = PROC) -> Iterator[Path]:
         yield from (above for above in group.parents if (above / "cgroup.procs").exists())
 
 
-def mount_points(proc: Path = PROC) -> list[Path]:
+def mount_points() -> list[Path]:
     """The root of every cgroup hierarchy that is mounted."""
-    return [mount.point for kind in ("cgroup", "cgroup2") for mount in _hierarchies(proc, kind)]
+    return [mount.point for kind in ("cgroup", "cgroup2") for mount in _hierarchies(PROC, kind)]
 
 
 def _hierarchies(proc: Path, kind: str) -> list[Mount]:

@@ -58,10 +58,10 @@ def is_running(pid: int, start_time: str) -> bool:
     return True
 
 
-def oom_kills(proc: Path = Path("/proc")) -> int:
+def oom_kills() -> int:
     """The number of processes that the kernel has killed for lack of memory since boot; 0 if unknown."""
     with suppress(OSError, ValueError, IndexError):
-        return int((proc / "vmstat").read_text().split("oom_kill ")[1].split()[0])
+        return int(Path("/proc/vmstat").read_text().split("oom_kill ")[1].split()[0])
     return 0
 
 

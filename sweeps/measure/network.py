@@ -61,11 +61,6 @@ class AnchorSession(Struct):
     operators: dict[str, Any] = field(default_factory=dict)
     stage_rates: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the session begins nothing new."""
-        return self.ends_at - time.monotonic()
-
     def bare_run(self, task: Task, source: str, batch_size: int) -> Run:
         """A run on batches from `source` without results yet."""
         return {
@@ -284,7 +279,7 @@ def measure(
         session.warnings.append("measured on this CPU, not on a GPU: no answer takes it for an anchor")
     torch.manual_seed(0)
     for number, task in enumerate(tasks):
-        seconds = session.seconds_left / (len(tasks) - number)
+        seconds = (session.ends_at - time.monotonic()) / (len(tasks) - number)
         try:
             if batches:  # repeats one size, in a process that measures nothing else
                 engine, box = _engine(session, task), _box(_LADDER_SHARE * seconds)

@@ -36,10 +36,9 @@ _SPREAD = 0.1
 class Prompts:
     """Random prompts; `fixed_tokens` are those of the chat template, in addition to `tokens_per_word`."""
 
-    def __init__(self, seed: int, *, fixed_tokens: float = 0.0, tokens_per_word: float = 1.0) -> None:
+    def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self.fixed_tokens = fixed_tokens
-        self.tokens_per_word = tokens_per_word
+        self.fixed_tokens, self.tokens_per_word = 0.0, 1.0
 
     def text(self, tokens: float) -> str:
         """A prompt of about so many tokens, with at least one word."""
