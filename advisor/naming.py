@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from advisor.domain import DataKind, MemoryFormat, Offer, Spec, Task
+from advisor.domain import DataKind, MemoryFormat, Spec, Task
 from advisor.messages import FieldName, Message
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
@@ -129,11 +129,6 @@ def others_text(request: NetworkQuestion, count: int) -> Message | None:
     if count == 1:
         return Message("no other spec meets the target")
     return Message("other specs that meet the target: {count}", count=count - 1)
-
-
-def place_name(offer: Offer, request: SpecQuestion) -> str:
-    """The region as 'us-central1', or 'gcp us-central1' if the question covers several clouds."""
-    return f"{offer.instance.cloud} {offer.region}" if covers_clouds(request) else offer.region
 
 
 def spec_name(spec: Spec, request: SpecQuestion) -> Message | str:

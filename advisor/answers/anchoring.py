@@ -37,11 +37,10 @@ class Anchored(NamedTuple):
 def anchored_model(
     model: PerformanceModel, catalog: Catalog, workload: AnchoredWorkload, files: Sequence[Path]
 ) -> Anchored:
-    """The model conditioned on the anchors in `files`, and on what torch traces of a user's network.
-
-    It is `model` itself where there is neither. Raises `UsageError` for a file that is no anchor, one of
-    another network, task, precision, device or software, or that contradicts itself; for a GPU without a data
-    sheet; and for a user's network that torch cannot trace."""
+    """The model conditioned on the anchors in `files`, and on what torch traces of a user's network. It is
+    `model` itself where there is neither. Raises `UsageError` for a file that is no anchor, one of another
+    network, task, precision, device or software, or that contradicts itself; for a GPU without a data sheet;
+    and for a user's network that torch cannot trace."""
     if workload.task is Task.PREPROCESSING and files:
         raise UsageError(
             "an anchor is of a GPU, and preprocessing uses none", hint="leave it out", field="anchor"
@@ -203,10 +202,9 @@ def anchors_of(
     files: Sequence[AnchorFile],
     facts: NetworkFacts | None,
 ) -> list[Observation]:
-    """The anchor rows (at least one) of the question's workload, renamed to its network.
-
-    `facts` are given for a network that is missing in the table. Raises `UsageError` where no row fits, for a
-    step faster than its GPU can compute, and for two contradictory measurements of one step."""
+    """The anchor rows (at least one) of the question's workload, renamed to its network. `facts` are given
+    for a network that is missing in the table. Raises `UsageError` where no row fits, for a step faster than
+    its GPU can compute, and for two contradictory measurements of one step."""
     rows = [row for file in files for row in _rows_of_network(file, workload, model)]
     fitting = [
         row
@@ -267,35 +265,17 @@ def _no_anchor_error(
     workload: AnchoredWorkload, files: Sequence[AnchorFile], rows: Sequence[Observation]
 ) -> UsageError:
     names = tuple(str(file.path) for file in files)
-    if rows:
-        has = sorted({(str(row.workload.task), str(row.workload.precision)) for row in rows})
-        options = [
-            Message(
-                "{task} {has_task} {precision} {has_precision}",
-                task=FieldName("task"),
-                has_task=task,
-                precision=FieldName("precision"),
-                has_precision=precision,
-            )
-            for task, precision in has
-        ]
+    measured = [row.workload for row in rows or [row for file in files for row in file.observations]]
+    if measured:
         return UsageError(
-            "no anchor in {files} is of {task} in {precision}",
-            files=names,
-            task=workload.task,
-            precision=workload.precision or "any precision",
-            field="anchor",
-            hint=Message("ask for what they are of: {options}", options=options),
-        )
-    others = sorted({row.workload.network for file in files for row in file.observations})
-    if others:
-        return UsageError(
-            "no anchor in {files} is of {network}, but of {others}",
+            "no anchor in {files} is of {network} {task} in {precision}, but of {others}",
             files=names,
             network=workload.network,
-            others=others,
+            task=workload.task,
+            precision=workload.precision or "any precision",
+            others=sorted({f"{other.network} {other.task} in {other.precision}" for other in measured}),
             field="anchor",
-            hint=Message("name that with {model}", model=FieldName("model")),
+            hint="ask for what they are of",
         )
     reasons = list(dict.fromkeys(row.reason for file in files for row in file.refused))
     return UsageError(

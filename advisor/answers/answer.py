@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
-from advisor.domain.decision import Judged
 from advisor.errors import NoOfferError
 from advisor.messages import Message
-from advisor.questions.spec import SpecQuestion
 from advisor.render.document import document_yaml, plain, with_messages
 from advisor.render.tables import flat_rows, recommendation_csv
 from advisor.render.views.brief import brief_text
@@ -20,16 +18,13 @@ from advisor.render.views.whole import EVERY, NEAREST, recommendation_markdown, 
 # Formats of a whole recommendation; those of `render.export` are files that start the recommended spec.
 FORMATS = ("json", "yaml", "csv", "md")
 _WRITERS = {"yaml": document_yaml, "csv": recommendation_csv, "md": recommendation_markdown}
-A = TypeVar("A", bound=Judged[Any, Any])
-R = TypeVar("R", bound=SpecQuestion)
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The engine's record of an answer, and the functions that write it on demand.
-
-    `message_document` returns the JSON document with translatable messages for sentences. `text` of a
-    recommendation takes the number of specs to show. `columns` of a comparison are the paths in the
-    document's rows of its flat rows' columns."""
+    """The engine's record of an answer, and the functions that write it on demand. `message_document` returns
+    the JSON document with translatable messages for sentences. `text` of a recommendation takes the number of
+    specs to show. `columns` of a comparison are the paths in the document's rows of its flat rows'
+    columns."""
 
     result: Any
     message_document: Callable[[], dict[str, Any]]

@@ -33,7 +33,6 @@ from advisor.render.views.compare import Misfit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from advisor.answers.anchoring import Anchored
     from advisor.models.performance import PerformanceModel
     from advisor.models.performance.networks import NetworkFacts
 
@@ -74,19 +73,12 @@ def load_context(sources: Sources | None = None) -> Context:
 
 def model_in_use(file: Path | None) -> PerformanceModel:
     """The model in `file`, else the user's fit where there is one, else the bundled model."""
-    if file is not None and not file.exists():
+    if file is not None and not file.is_file():
         raise UsageError(
             "no performance model '{file}'",
             file=file,
             field="performance_model",
             hint=Message("`advisor fit --out {file}` makes one", file=file),
-        )
-    if file is not None and not file.is_file():
-        raise UsageError(
-            "'{file}' is no file",
-            file=file,
-            field="performance_model",
-            hint=Message("{option} takes what `advisor fit` kept", option=FieldName("performance_model")),
         )
     own = own_model_path()
     return load_model(file or (own if own.is_file() else None))
@@ -109,16 +101,12 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
         return context, question
     own = name if names_a_file(name) else name.lower()
     question = question.replace(network=table.find(name).name if table.knows(name) else own)
-    anchored = _anchored(context, question, files)
+    workload = AnchoredWorkload(network=question.network, task=question.task, precision=question.precision)
+    anchored = anchored_model(context.model, context.catalog, workload, files)
     if anchored.fastest and question.precision is None:
         layout = question.memory_format or anchored.fastest.memory_format
         question = question.replace(precision=anchored.fastest.precision, memory_format=layout)
     return context._replace(model=anchored.model, notes=anchored.warnings), question
-
-
-def _anchored(context: Context, question: NetworkQuestion, files: tuple[Path, ...]) -> Anchored:
-    workload = AnchoredWorkload(network=question.network, task=question.task, precision=question.precision)
-    return anchored_model(context.model, context.catalog, workload, files)
 
 
 COMMITMENTS = tuple(market for market in Market if market.startswith("commitment"))

@@ -33,14 +33,16 @@ def curves_document(
     context: Context, request: NetworkQuestion, prediction: InstancePrediction, curve: Curve
 ) -> dict[str, Any]:
     """JSON-ready points around a prediction by varied resource, in the order of `curve`; batch size, GPUs and
-    confidence stay those of the prediction.
-
-    Raises `UsageError` for a disk that the instance cannot have, and for more than `MOST_POINTS`."""
+    confidence stay those of the prediction. Raises `UsageError` for a disk that the instance cannot have, and
+    for more than `MOST_POINTS`."""
     if len(curve) > MOST_POINTS:
         raise wrong(
             "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS, count=len(curve)
         )
-    places = [*_host_places(prediction, curve), *_disk_places(context, request, prediction, curve.disks)]
+    own, disk = prediction.instance, prediction.disk
+    places = [(with_host(own, vcpus=vcpus), disk) for vcpus in curve.vcpus]
+    places += [(with_host(own, memory_mib=mib), disk) for mib in curve.memory_mib]
+    places += _disk_places(context, request, prediction, curve.disks)
     points = iter(points_at(context, request, prediction.workload, places))
     return {
         "vcpus": [
@@ -72,13 +74,6 @@ def points_at(
     ]
     predictions = context.model.predict(resources, confidence=request.confidence)
     return [Point(*machine, prediction) for machine, prediction in zip(places, predictions, strict=True)]
-
-
-def _host_places(prediction: InstancePrediction, curve: Curve) -> Iterator[tuple[InstanceType, Disk]]:
-    for vcpus in curve.vcpus:
-        yield with_host(prediction.instance, vcpus=vcpus), prediction.disk
-    for mib in curve.memory_mib:
-        yield with_host(prediction.instance, memory_mib=mib), prediction.disk
 
 
 def _disk_places(
@@ -144,7 +139,13 @@ def curves(subject: Subject) -> Curves:
     reached = points_at(subject.context, subject.request, subject.candidate.workload, places)
     points = [point._replace(prediction=point.prediction.times(subject.machines)) for point in reached]
     first, second = len(vcpus), len(vcpus) + len(memory)
-    by_rate = sorted(points[second:], key=_by_rate)
+    by_rate = sorted(
+        points[second:],
+        key=lambda point: (
+            *(point.disk.rate.read_mib_per_second or 0.0, point.disk.rate.read_iops or 0.0),
+            str(point.disk.choice),
+        ),
+    )
     return Curves(points[:first], points[first:second], by_rate, _batches(subject))
 
 
@@ -177,11 +178,6 @@ def _disks(subject: Subject) -> list[tuple[InstanceType, Disk]]:
         others = []
     disks_by_order = {str(disk.choice): disk for disk in (own, *others)}
     return [(subject.instance, disk) for disk in disks_by_order.values()]
-
-
-def _by_rate(point: Point) -> tuple[float, float, str]:
-    rate = point.disk.rate
-    return rate.read_mib_per_second or 0.0, rate.read_iops or 0.0, str(point.disk.choice)
 
 
 def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]]:
@@ -234,17 +230,17 @@ def curves_block(curves: Curves) -> dict[str, Any]:
                 fields(point.instance, "memory_mib") | _rates(point.prediction) for point in curves.memory
             ],
         },
-        "disk": {"points": [_disk_point(point) for point in curves.disk]},
-    }
-
-
-def _disk_point(point: Point) -> dict[str, Any]:
-    return {
-        "order": str(point.disk.choice),
-        "type": point.disk.rate.type,
-        **fields(point.disk.rate, "read_mib_per_second read_iops"),
-        "usd_per_hour_each": point.disk.usd_per_hour,
-        **_rates(point.prediction),
+        "disk": {
+            "points": [
+                {
+                    "order": str(point.disk.choice),
+                    **fields(point.disk.rate, "type read_mib_per_second read_iops"),
+                    "usd_per_hour_each": point.disk.usd_per_hour,
+                    **_rates(point.prediction),
+                }
+                for point in curves.disk
+            ]
+        },
     }
 
 

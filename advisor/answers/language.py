@@ -57,8 +57,7 @@ from advisor.render.export.serving import export_serving
 from advisor.render.language_document import (
     finetuning_document,
     generation_document,
-    serving_prediction_document,
-    tuning_prediction_document,
+    language_prediction_document,
 )
 from advisor.render.views.compare import (
     SERVING_COLUMNS,
@@ -119,7 +118,6 @@ class _Prepared(NamedTuple):
     request: Any
     sources: Sources
     document: Callable[..., dict[str, Any]]
-    prediction_document: Callable[..., dict[str, Any]]
     described: Callable[..., Message]
     notes: tuple[Message | str, ...] = ()
     measured: tuple[Message, ...] = ()
@@ -142,7 +140,6 @@ def _prepared(catalog: Catalog, question: ServingQuestion | TuningQuestion) -> _
         settled_tuning(question, model, catalog),
         _sources(catalog, predictor.id, predictor.trained_on),
         finetuning_document,
-        tuning_prediction_document,
         tuning.described,
         notes=tuple(owner_notes(question)),
     )
@@ -177,7 +174,6 @@ def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _P
         request,
         _sources(catalog, digest.hexdigest()[:16], trained_on, len(question.anchor)),
         generation_document,
-        serving_prediction_document,
         serving.described,
         notes=(
             *owner_notes(question),
@@ -214,10 +210,8 @@ def serving_recommended(
     context: LanguageContext, question: RecommendGeneration, *, today: date | None = None, relax: bool = True
 ) -> GenerationRecommendation:
     """The cheapest spec that serves as the question wants. Where none does, the answer has the limits to
-    relax, unless `relax` is False: finding them takes longer.
-
-    Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with `strict`
-    `StalePriceError`."""
+    relax, unless `relax` is False: finding them takes longer. Raises `UsageError`, `NoIntervalError`,
+    `NoOfferError` (no prices at all there), and with `strict` `StalePriceError`."""
     answer: GenerationRecommendation = _recommended(
         _prepared_serving(context, question), question, today, relax=relax
     )
@@ -274,7 +268,7 @@ def predicted(catalog: Catalog, question: PredictGeneration | PredictFinetuning)
     """The rates of the question's instance; `UsageError` where it cannot serve or tune the model."""
     prepared = _prepared(catalog, question)
     result = _predicted(prepared, instance_named(str(question.instance), question, catalog))
-    document = partial(prepared.prediction_document, result, prepared.request, prepared.sources)
+    document = partial(language_prediction_document, result, prepared.request, prepared.sources)
     return Answer(result=result, message_document=document, text=lambda: prediction_text(document()))
 
 
@@ -318,11 +312,12 @@ def _compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning)
     names = [instance_named(name, question, catalog) for name in (*question.instance, first)]
     known, misfits = results_and_misfits(catalog, question, names, partial(_predicted, prepared))
     results = list(known.values())
-    shown = results, known.get(names[-1], results[0]), prepared.request, prepared.sources, misfits
+    request, baseline = prepared.request, known.get(names[-1], results[0])
+    document = partial(language_comparison_document, results, baseline, request, prepared.sources, misfits)
     return Answer(
         result=results,
-        message_document=partial(language_comparison_document, *shown),
-        text=partial(language_comparison_text, *shown),
+        message_document=document,
+        text=lambda: language_comparison_text(document(), request, misfits),
         notes=[each.why for each in misfits],
         columns=TUNING_COLUMNS if isinstance(question, TuningQuestion) else SERVING_COLUMNS,
     )
@@ -360,7 +355,6 @@ def memory(catalog: Catalog, question: MemoryGeneration | MemoryFinetuning) -> A
 def _serving_anchors(
     catalog: Catalog, question: ServingQuestion, model: LanguageModel, request: ServingQuestion
 ) -> list[ServingAnchor]:
-    """The measurements in the anchor files that the question names."""
     from advisor.sweeps.measure.endpoint.anchors import read_serving_anchor  # few have measured
 
     known, cards = bundled_language_models(), Cards(catalog)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.catalog import Catalog, OfferQuery, PartialOffer
-from advisor.catalog.gpus import GpuSheet, cheapest_by_gpu, sheet_names
+from advisor.catalog.gpus import cheapest_by_gpu, sheet_names
 from advisor.domain import DataKind, Market, Offer, Provenance, Task
 from advisor.domain.words import ANY_MARKET, KvPrecision
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
@@ -80,9 +80,8 @@ def page_of(known: Catalog, query: OfferQuery, first: int = 0, count: int | None
 
 
 def shown_type(known: Catalog, instance_type: str, question: InstanceDetails) -> dict[str, Any]:
-    """`advisor.instance-type/1` of a type, with its prices by region.
-
-    Raises `UsageError` for a type, cloud or region that nobody knows."""
+    """`advisor.instance-type/1` of a type, with its prices by region. Raises `UsageError` for a type, cloud
+    or region that nobody knows."""
     name = known.name_of(instance_type, question.cloud)
     cloud = known.partial_type(name, question.cloud).cloud
     return type_document(known, name, cloud) | {
@@ -114,18 +113,12 @@ def gpus_document_of(catalog: Catalog, question: Gpus) -> dict[str, Any]:
     region = region_of(cloud, question.region)
     query = OfferQuery(cloud=cloud, region=region, market=market, accelerated=True)
     cheapest = cheapest_by_gpu(catalog.offers(query))
-    chosen = _wanted_sheets(catalog, question.gpu or GpuFilter())
+    wanted = question.gpu or GpuFilter()
+    named = {sheet for name in wanted.names for sheet in sheet_names(name, catalog.gpu_sheets)}
+    sheets = [sheet for sheet in catalog.gpu_sheets.values() if wanted.allows(sheet.gpu)]
+    chosen = [sheet for sheet in sheets if not named or sheet.gpu.name in named]
     query_block = {"cloud": cloud, "region": region, "market": str(market)}
     return gpus_document(gpu_rows(chosen, cheapest, question.sort_by), query_block)
-
-
-def _wanted_sheets(catalog: Catalog, wanted: GpuFilter) -> list[GpuSheet]:
-    """The data sheets within the wanted ranges, and of the named GPUs if any ('A100': every A100)."""
-    sheets = [sheet for sheet in catalog.gpu_sheets.values() if wanted.allows(sheet.gpu)]
-    if not wanted.names:
-        return sheets
-    wanted_sheets = {sheet for name in wanted.names for sheet in sheet_names(name, catalog.gpu_sheets)}
-    return [sheet for sheet in sheets if sheet.gpu.name in wanted_sheets]
 
 
 def language_models_document(search: str | None = None) -> dict[str, Any]:

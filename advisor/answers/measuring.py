@@ -143,11 +143,10 @@ def measure_reference(
     command: Sequence[str] = COMMAND,
     grace_seconds: float = GRACE_SECONDS,
 ) -> dict[str, Any]:
-    """The anchor document, from processes that have ended when this returns.
-
-    The first finds the best batch, and the others measure that batch again: `runs` processes in all (None:
-    three, where the minutes suffice). Raises `UsageError` for an invalid request, and `MeasuringError` when
-    torch is missing or the first process measures nothing."""
+    """The anchor document, from processes that have ended when this returns. The first finds the best batch,
+    and the others measure that batch again: `runs` processes in all (None: three, where the minutes suffice).
+    Raises `UsageError` for an invalid request, and `MeasuringError` when torch is missing or the first
+    process measures nothing."""
     job: dict[str, Any] = {
         "reference": checked_reference(reference),
         "tasks": [task.value for task in tasks],
@@ -156,7 +155,8 @@ def measure_reference(
         "batches": {},
         "profile": profile,
     }
-    repeats = (runs or _usual_runs(minutes, len(tasks))) - 1
+    each_seconds = (1 - _FIRST_SHARE) * minutes * 60 / (_USUAL_RUNS - 1) / len(tasks)
+    repeats = (runs or (_USUAL_RUNS if each_seconds >= _LEAST_SECONDS_AGAIN else 1)) - 1
     ends_at = time.monotonic() + minutes * 60
     measure = partial(document_of_process, command, grace_seconds, on_progress)
     document = measure(job, minutes * (_FIRST_SHARE if repeats else 1.0))
@@ -173,11 +173,6 @@ def measure_reference(
         except MeasuringError as error:
             document["warnings"].append(f"not measured again: {error}")
     return document
-
-
-def _usual_runs(minutes: float, tasks: int) -> int:
-    each = (1 - _FIRST_SHARE) * minutes * 60 / (_USUAL_RUNS - 1) / tasks
-    return _USUAL_RUNS if each >= _LEAST_SECONDS_AGAIN else 1
 
 
 def document_of_process(

@@ -44,10 +44,9 @@ _TENSOR_CORES, _BF16 = 7.0, 8.0
 
 
 def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
-    """The GPU memory that a network takes, and the GPUs that it fits.
-
-    Raises `UsageError` for an invalid question, and where a network must be traced and torch is missing or
-    cannot; `MeasuringError` where tracing takes too long."""
+    """The GPU memory that a network takes, and the GPUs that it fits. Raises `UsageError` for an invalid
+    question, and where a network must be traced and torch is missing or cannot; `MeasuringError` where
+    tracing takes too long."""
     gpus = question.gpu or GpuFilter()
     cards = gpus_named(catalog, gpus.names, gpus.allows)
     conditions = Conditions(
@@ -102,9 +101,8 @@ _PATIENCE_SECONDS = 900.0
 
 
 def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> MemoryAnswer:
-    """The memory answer for GPUs of (name, MiB). Only a network outside the memory table needs torch.
-
-    Raises what `memory_of_network` raises."""
+    """The memory answer for GPUs of (name, MiB). Only a network outside the memory table needs torch. Raises
+    what `memory_of_network` raises."""
     changes = list(_changes(question.conditions))
     steps = list(dict.fromkeys([question.conditions.step, *(changed.step for _, changed in changes)]))
     profile = _profile(question, steps)
@@ -138,9 +136,8 @@ def gpus_named(
     catalog: Catalog, names: Sequence[str], allows: Callable[[Gpu], bool] = lambda _card: True
 ) -> list[tuple[str, float]]:
     """(name, MiB) of the named GPUs, or of those for rent where `names` is empty, smallest first; `allows`
-    filters them by data sheet.
-
-    The memory is what instances report of the card where any has it, else the data sheet's."""
+    filters them by data sheet. The memory is what instances report of the card where any has it, else the
+    data sheet's."""
     known = {name: card.memory_mib for name, card in catalog.cards.items()}
     whole = (catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1)
     rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}

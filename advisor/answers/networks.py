@@ -45,7 +45,7 @@ from advisor.questions.network import Compare, NetworkQuestion, Predict, Recomme
 from advisor.questions.settled import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.blocks import Items, Part
-from advisor.render.document import recommendation_document
+from advisor.render.document import gpu_prediction_document, prediction_document, recommendation_document
 from advisor.render.export import export
 from advisor.render.records import explanation_document
 from advisor.render.terminal import block_lines
@@ -59,7 +59,6 @@ from advisor.render.views.compare import (
     network_lines,
     notes_lines,
 )
-from advisor.render.views.network import gpu_prediction_document, prediction_document
 from advisor.render.views.whole import prediction_text, whole_text
 from advisor.units import format_mib
 
@@ -197,7 +196,6 @@ def _what_if_assumption(changed: InstanceType) -> Message:
 
 def predicted(context: Context, question: Predict) -> Answer:
     """The prediction for the instance or GPU of the question; `UsageError` where the work cannot run there.
-
     `vcpus` and `memory` of the question replace the instance's; `curve` adds the rates at other vCPUs, RAM
     and disks."""
     if question.gpu is not None:

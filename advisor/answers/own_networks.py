@@ -30,9 +30,8 @@ _STDOUT, _STDERR = 1, 2
 
 @contextmanager
 def their_output_aside() -> Iterator[None]:
-    """Redirects to stderr what Python, C code and child processes write to stdout.
-
-    Where one of the two is closed, only Python's output is redirected."""
+    """Redirects to stderr what Python, C code and child processes write to stdout. Where one of the two is
+    closed, only Python's output is redirected."""
     with _descriptor_aside(), redirect_stdout(sys.stderr):
         yield
 
@@ -66,9 +65,8 @@ _FEWEST_ROWS = 2
 
 
 def captured_facts(reference: str, task: Task) -> NetworkFacts:
-    """Sizes and operations of the network `path/file.py:build`; imports torch and the user's file.
-
-    Raises `UsageError` where torch is missing, the file cannot be used, or torch cannot trace the network."""
+    """Sizes and operations of the network `path/file.py:build`; imports torch and the user's file. Raises
+    `UsageError` where torch is missing, the file cannot be used, or torch cannot trace the network."""
     try:
         import advisor.models.zoo.capture
         import advisor.models.zoo.opening  # noqa: F401
@@ -120,9 +118,8 @@ def _input(network: Runnable) -> dict[str, Any]:
 
 
 def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[[Workload], float]:
-    """The function from a workload of a user's network to the card memory in MiB that it fits.
-
-    Raises what `advisor memory` raises."""
+    """The function from a workload of a user's network to the card memory in MiB that it fits. Raises what
+    `advisor memory` raises."""
     from advisor.answers.memory import traced_profile
 
     # Mixed precision is traced, too: answers say how much memory it would save.

@@ -31,10 +31,9 @@ Row = dict[str, Any]
 
 
 def catalog_in(folder_or_file: str) -> Catalog:
-    """The catalogue named "bundle" or "current", or the one in a folder or a file of refreshed prices.
-
-    A folder has a whole bundle, or a user's imports and refreshed prices. The latter, like a file, overlay
-    the bundled snapshot. Raises `UsageError` for anything else."""
+    """The catalogue named "bundle" or "current", or the one in a folder or a file of refreshed prices. A
+    folder has a whole bundle, or a user's imports and refreshed prices. The latter, like a file, overlay the
+    bundled snapshot. Raises `UsageError` for anything else."""
     if folder_or_file == CURRENT:
         return load_catalog(imports=own_imports())
     if folder_or_file == SHIPPED:
@@ -58,14 +57,23 @@ def catalog_in(folder_or_file: str) -> Catalog:
 def price_changes(old: Catalog, new: Catalog, query: OfferQuery) -> dict[str, Any]:
     """Counts by cloud and market, and a row for each price that was added, removed or changed, largest
     change first. `median_percent` is over the changed prices only."""
-    before, after = _prices(old, query), _prices(new, query)
+    before, after = (
+        {
+            (cell.cloud_name, cell.instance_type, cell.region, cell.market): cell.price
+            for cell in catalog.price_cells(query)
+        }
+        for catalog in (old, new)
+    )
     rows: list[Row] = []
     totals: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     steps: dict[tuple[str, str], list[float]] = defaultdict(list)
     for key in sorted(before.keys() | after.keys()):
         was, now = before.get(key), after.get(key)
         cloud, market = key[0], key[3]
-        what = _what_happened(was, now)
+        what = "removed" if was else "added"
+        if was and now:
+            same = was.kind == now.kind and not differ(was.usd_per_hour, now.usd_per_hour)
+            what = "same" if same else "changed"
         totals[cloud, market][what] += 1
         if what != "same":
             rows.append(_row(key, was, now))
@@ -133,10 +141,13 @@ def _ranks(
     """The cost that each spec ranks by; infinite without a price."""
     request = workload.recommendation["request"]
     has_target = any(request.get(name) is not None for name in _TARGETS)
-    return [
-        inf if cost is None else cost.upper_usd * _hours(spec, has_target=has_target)
-        for spec, cost in zip(specs, costs, strict=True)
-    ]
+    ranks = list[float]()
+    for spec, cost in zip(specs, costs, strict=True):
+        hours = 1.0 if has_target else 1 / spec["predicted"]["throughput"]["median"]
+        if run := spec.get("run"):
+            hours = run["hours"]["median"] or 0.0
+        ranks.append(inf if cost is None else cost.upper_usd * hours)
+    return ranks
 
 
 def _chosen_index(ranks: Sequence[float], before: Sequence[float]) -> int | None:
@@ -152,12 +163,6 @@ def _chosen_index(ranks: Sequence[float], before: Sequence[float]) -> int | None
         if rank < ranks[0] and rank * before[0] < old * ranks[0]
     ]
     return min(overtaking, default=(0.0, 0))[1]
-
-
-def _hours(spec: Mapping[str, Any], *, has_target: bool) -> float:
-    if run := spec.get("run"):
-        return run["hours"]["median"] or 0.0
-    return 1.0 if has_target else 1 / spec["predicted"]["throughput"]["median"]
 
 
 def _cost(catalog: Catalog, key: Key, spec: Mapping[str, Any], day: date) -> _Cost | None:
@@ -181,24 +186,7 @@ def _cost(catalog: Catalog, key: Key, spec: Mapping[str, Any], day: date) -> _Co
     )
 
 
-_OfferKey = tuple[str, str, str, str]
-
-
-def _prices(catalog: Catalog, query: OfferQuery) -> dict[_OfferKey, Price]:
-    return {
-        (cell.cloud_name, cell.instance_type, cell.region, cell.market): cell.price
-        for cell in catalog.price_cells(query)
-    }
-
-
-def _what_happened(was: Price | None, now: Price | None) -> str:
-    if was is None or now is None:
-        return "removed" if was else "added"
-    same = not differ(was.usd_per_hour, now.usd_per_hour) and was.kind == now.kind
-    return "same" if same else "changed"
-
-
-def _row(key: _OfferKey, was: Price | None, now: Price | None) -> Row:
+def _row(key: tuple[str, str, str, str], was: Price | None, now: Price | None) -> Row:
     cloud, name, region, market = key
     return {
         "cloud": cloud,

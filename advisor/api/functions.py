@@ -74,14 +74,8 @@ class Objective:
         return f"advisor.objective({shown})"
 
 
-_NOTHING = {
-    "answered": 0.0,
-    "usd_per_hour": inf,
-    "usd_per_million": inf,
-    "throughput_lower": 0.0,
-    "throughput_median": 0.0,
-    "throughput_upper": 0.0,
-}
+_NOTHING = {"answered": 0.0, "usd_per_hour": inf, "usd_per_million": inf}
+_NOTHING |= {f"throughput_{bound}": 0.0 for bound in ("lower", "median", "upper")}
 
 
 def objective(**fields: Any) -> Objective:

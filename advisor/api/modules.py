@@ -20,7 +20,6 @@ from typing import Any, Protocol
 
 from advisor.domain.words import LanguageTask
 from advisor.errors import CANNOT_FOLLOW, AdvisorError, UsageError
-from advisor.extras import install_command
 from advisor.messages import Message
 
 
@@ -124,7 +123,11 @@ def network(
         )
     title = name or str(getattr(module_or_function, "__name__", type(module_or_function).__name__))
     is_pair = isinstance(example, tuple) and len(example) == 2
-    inputs, targets = example if is_pair else (example, _no_targets(example))
+    inputs, targets = example if is_pair else (example, None)
+    if example is not None and not is_pair:
+        import torch
+
+        targets = torch.zeros(1, dtype=torch.long)
     kept = _pickled({"network": module_or_function, "example": (inputs, targets), "loss": loss})
     text = _FILE.format(
         title=title,
@@ -170,14 +173,6 @@ def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
             field="model",
             hint="give model.config of a model of transformers",
         )
-    for maker in several:
-        if callable(maker) and not is_module(maker):
-            raise UsageError(
-                "{name} is no network, but makes one",
-                field="model",
-                name=getattr(maker, "__name__", type(maker).__name__),
-                hint="call it, or give model=advisor.network(it, batch)",
-            )
     named = [network(model) if is_module(model) else model for model in several]
     return {**values, "model": named if isinstance(given, (list, tuple)) else named[0]}
 
@@ -230,16 +225,6 @@ def _pickled(kept: dict[str, Any]) -> bytes:
         import cloudpickle
 
         return bytes(cloudpickle.dumps(kept))
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "a network of this process is kept with {package}, which is not here",
-            package=error.name,
-            field="model",
-            hint=Message(
-                "name a file (path/to/file.py:build), or install it: {command}",
-                command=install_command("sweep"),
-            ),
-        ) from error
     except Exception as error:
         raise UsageError(
             "the network cannot be kept ({why})",
@@ -247,11 +232,3 @@ def _pickled(kept: dict[str, Any]) -> bytes:
             field="model",
             hint="name a file that builds it: path/to/file.py:build",
         ) from error
-
-
-def _no_targets(example: Any) -> Any:
-    if example is None:
-        return None
-    import torch
-
-    return torch.zeros(1, dtype=torch.long)

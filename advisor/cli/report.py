@@ -40,7 +40,7 @@ from advisor.cli.questions import (
 )
 from advisor.errors import DeliveryError, Faults, UsageError
 from advisor.files import require_writable, write_whole
-from advisor.messages import FieldName, Message
+from advisor.messages import Message
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.fields import Choice, wrong
 from advisor.questions.listings import Sources
@@ -184,28 +184,10 @@ def _content(name: str) -> Input:
 
 
 class ReportGroup(SectionedCommand, click.Group):
-    """The group `report`, which also works without a subcommand and explains a file given as one."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does, but show the help if there are no arguments."""
-        if not args:
-            raise click.exceptions.NoArgsIsHelpError(ctx)
-        return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand as click does; the error for an unknown one says how to give a file."""
-        if args[0] not in self.commands:
-            raise UsageError(
-                "`report` has no command '{name}'",
-                name=args[0],
-                hint="for a saved answer: --from FILE, for a plan of workloads: --plan FILE",
-            )
-        return super().resolve_command(ctx, args)
+    """The group `report`, which also works without a subcommand."""
 
 
-@click.group(cls=ReportGroup, invoke_without_command=True)
+@click.group(cls=ReportGroup, invoke_without_command=True, no_args_is_help=True)
 @click.option(
     "--plan",
     "plan_file",
@@ -344,13 +326,6 @@ def plan_report(file: str) -> dict[str, Any]:
 
 def _document(ask: Ask) -> dict[str, Any]:
     ways = [ask.plan_file is not None, bool(ask.saved), _asks(ask)]
-    if ways == [True, False, True]:
-        field = next(field for field in ask.given if field not in _SHARED)
-        raise UsageError(
-            "{option} does not go with --plan",
-            option=FieldName(field),
-            hint=Message("write `{key}: ..` under its `defaults:`", key=field),
-        )
     if sum(ways) != 1:
         raise UsageError(
             "say what to report on", hint="one of: a question (--task, --model, ..), --plan FILE, --from FILE"
@@ -392,14 +367,10 @@ def planned_workloads(content: bytes, file: str, sources: Sources) -> tuple[Plan
 
 def _planned(entry: Entry) -> ReportedWorkload:
     for field in entry.fields:
-        if field in (*_SHARED, *Sources.fields):
+        if field in (*_SHARED, *Sources.fields, *NOT_IN_REPORTS):
             raise wrong(
-                field,
-                "{field} is one for all workloads",
-                hint=Message("give {field} to `report`", field=FieldName(field)),
+                field, "{field} cannot differ by workload", hint="give it to `report`, or leave it out"
             )
-        if field in NOT_IN_REPORTS:
-            raise wrong(field, "{field} changes nothing of a report: it explains anyway", hint="leave it out")
     question = from_texts(RECOMMEND, entry.fields, "word of a workload")
     if entry.runs_per_month and not any(getattr(question, field, None) for field in _ENDS):
         hint = "give epochs, samples or tokens"
@@ -436,10 +407,9 @@ def _of_saved(ask: Ask) -> dict[str, Any]:
         context, wanted = load_context(ask.sources), _report(ask, sources, usual)
         with _counting(len(sources)) as step:
             return report_of_saved(context, sources, wanted, step=step)
-    if len(documents) > 1:
-        raise UsageError("a saved report stands alone", hint="`advisor report diff` compares two of them")
-    if ask.title or ask.as_of:
-        raise UsageError("a saved report keeps its title and its day", hint="leave out --title and --date")
+    if len(documents) > 1 or ask.title or ask.as_of:
+        hint = "leave out other files, --title and --date; `advisor report diff` compares two reports"
+        raise UsageError("a saved report stands alone, with its title and its day", hint=hint)
     # Recompute totals: an earlier version added runs that end to the monthly costs of those that do not.
     saved = with_sentences(reports[0])
     return saved | {"totals": totals(saved["workloads"])}

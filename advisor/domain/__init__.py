@@ -16,7 +16,6 @@ from advisor.domain.decision import (
     Recommendation,
     Relaxation,
     computes_on_cpu,
-    geometric_mean,
     relative,
 )
 from advisor.domain.machines import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -288,14 +287,6 @@ def relative(prediction: Prediction | None, baseline: Prediction | None) -> floa
     if prediction is None or baseline is None:
         return None
     return prediction.median / baseline.median
-
-
-def geometric_mean(ratios: Sequence[float | None]) -> float | None:
-    """The geometric mean of all ratios; None if one is missing: other networks would not compare."""
-    known = [ratio for ratio in ratios if ratio is not None]
-    if not known or len(known) < len(ratios):
-        return None
-    return math.exp(sum(map(math.log, known)) / len(known))
 
 
 class Distance(Struct, frozen=True, kw_only=True):

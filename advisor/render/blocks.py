@@ -1,6 +1,5 @@
-"""The kinds of blocks that an answer is made of. Every format renders these kinds and no others.
-
-Texts are in the reader's language already; an `English` text is one without a translation."""
+"""The kinds of blocks that an answer is made of. Every format renders these kinds and no others. Texts
+are in the reader's language already, or in English if they have no translation."""
 
 from __future__ import annotations
 
@@ -9,8 +8,9 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from advisor.domain import HOURS_PER_MONTH
-from advisor.messages import Message, Spell, option_name, render
+from advisor.messages import Message, Spell, option_name
 from advisor.render.i18n.catalogue import Texts
+from advisor.render.tables import value_at
 from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_span, format_usd, short_usd
 
 
@@ -48,18 +48,9 @@ FILTERS = {
 }
 
 
-class English(str):
-    """A text in English on a page in another language."""
-
-    __slots__ = ()
-
-
 def translated(sentence: Message | str, t: Texts, spell: Spell = option_name) -> str:
     """Translate a sentence of the engine into the reader's language; `spell` writes names of fields."""
-    text = t.render(sentence, spell)
-    # A text of only parameters needs no translation itself, but its parameters may have been translated.
-    is_translated = t.speaks(sentence) or text != render(sentence, str, spell)
-    return text if is_translated else English(text)
+    return t.render(sentence, spell)
 
 
 class Look(Enum):
@@ -99,25 +90,17 @@ _WRITERS: Mapping[Look, Callable[[Any], str]] = {
 
 class Column(NamedTuple):
     """One column of a table. `of` gets the value from a record: a path of fields ('price.as_of') or a
-    function. `unknown` replaces None. `link` returns the address behind a cell, and `label` the name of that
-    link for readers who cannot see its row."""
+    function. `unknown` replaces None. `link` returns the address behind a cell."""
 
     heading: str
     of: str | Callable[[Any], Any]
     look: Look = Look.TEXT
     unknown: str = ""
     link: Callable[[Any], str] | None = None
-    label: Callable[[Any], str] | None = None
 
     def value(self, record: Any) -> Any:
         """Return a text, number, bool, day as YYYY-MM-DD, or None for an empty cell."""
-        if callable(self.of):
-            return self.of(record)
-        for name in self.of.split("."):
-            if record is None:
-                return None
-            record = record[name]
-        return record
+        return self.of(record) if callable(self.of) else value_at(record, self.of)
 
     def text(self, record: Any) -> str:
         """Return the value as people read it."""
@@ -129,14 +112,13 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Records in columns. `chosen` returns whether a record is the recommended one, `total` holds the cells
-    of a last row, and `attributes` returns what a script needs in a row of a page."""
+    """Records in columns. `chosen` returns whether a record is the recommended one; `total` holds the cells
+    of a last row."""
 
     columns: Sequence[Column]
     records: Sequence[Any]
     chosen: Callable[[Any], bool] = lambda _record: False
     total: Sequence[str] = ()
-    attributes: Callable[[Any], Mapping[str, Any]] | None = None
 
 
 class Mark(NamedTuple):

@@ -49,7 +49,6 @@ def offer_document(offer: Offer | PartialOffer, currency: str = "USD") -> dict[s
 
 
 def _partial_block(facts: PartialType) -> dict[str, Any]:
-    """Return the known facts of a type of which others are missing."""
     gpu = {"name": facts.gpu_name, "count": facts.gpu_count, "memory_mib": facts.gpu_memory_mib}
     return {
         "instance_type": facts.name,
@@ -120,7 +119,6 @@ def assumed_text(assumed: dict[str, Any]) -> str:
 
 
 def _machine(instance: InstanceType) -> dict[str, Any]:
-    """Return an instance type's processor, disks and networks."""
     threaded = instance.vcpus > instance.physical_cores
     sustained, burst = instance.ebs_baseline_mib_per_second, instance.ebs_burst_mib_per_second
     return {

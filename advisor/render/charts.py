@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from advisor.domain import Accelerator
-from advisor.render.blocks import Chart, Mark, lower_rate, percent
+from advisor.render.blocks import Chart, Mark, lower_rate
 from advisor.render.facts import spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.paper import (
@@ -18,7 +17,6 @@ from advisor.render.paper import (
     SMALL,
     VERMILION,
     WIDTH,
-    Box,
     Panel,
     Paper,
     chart_of,
@@ -27,9 +25,9 @@ from advisor.render.paper import (
     within_reach,
 )
 from advisor.render.phrases import count_text, seconds_text, way_text
-from advisor.render.sentences import stage_name, unit_name
+from advisor.render.sentences import unit_name
 from advisor.render.text import shortened
-from advisor.units import format_mib, format_rate, format_target, format_usd
+from advisor.units import format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]
 _MIB_A_GIB = 1024.0
@@ -55,7 +53,7 @@ def price_picture(
     panel = _panel(width, _PRICE_HEIGHT, prices, [*rates, *([near] if near else [])])
     paper = panel.frame(t("price.x"), unit_name(section, t), ticks=int(width / 80))
     front = [row for row in rows if row["on_front"]]
-    steps = _front_steps(panel, front)
+    _draw_front(panel, front)
     kinds = {
         "other": [row for row in rows if not row["on_front"] and not row["chosen"]],
         "front": [row for row in front if not row["chosen"]],
@@ -70,8 +68,8 @@ def price_picture(
             panel.intervals(bars, VERMILION if kind == "pick" else edge)
             places = panel.places([(row["total_usd_per_hour"], row["median"]) for row in dots])
             paper.markers(places, shape, colour=edge, face=face, size=size)
-    line = panel.y.position(near) if near else 0.0
-    _dot_names(panel, rows, [*steps, (panel.x.start, line - 1, panel.x.end, line + 1)])
+    for row in kinds["pick"]:
+        panel.name(row["total_usd_per_hour"], row["median"], shortened(spec_name(row), 22))
     _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
     marks = [
         paper.mark(
@@ -82,41 +80,23 @@ def price_picture(
         )
         for row in rows
     ]
-    return chart_of(paper, _price_alt(rows, target, t), marks)
+    alt = [t("price.alt", count=len(rows))]
+    alt += [t("price.alt_chosen", one=_spec_text(row, t)) for row in kinds["pick"]]
+    alt += [t("price.alt_target", rate=format_target(target))] if target else []
+    return chart_of(paper, t.joined(alt), marks)
 
 
-def _panel(
-    width: float, height: float, xs: Sequence[float], ys: Sequence[float], *, from_zero: bool = False
-) -> Panel:
-    """Return a panel with room for the values and the names of both axes."""
-    scales = scale_of(xs, 44, width - 20), scale_of(ys, 46, height - 32, from_zero=from_zero)
-    return Panel(Paper(width, height), *scales)
+def _panel(width: float, height: float, xs: Sequence[float], ys: Sequence[float]) -> Panel:
+    return Panel(Paper(width, height), scale_of(xs, 44, width - 20), scale_of(ys, 46, height - 32))
 
 
-def _front_steps(panel: Panel, front: Sequence[Record]) -> list[Box]:
-    """Draw each price's highest lower bound as steps, and return the boxes that the steps occupy."""
+def _draw_front(panel: Panel, front: Sequence[Record]) -> None:
     steps: list[tuple[float, float]] = []
     for row in sorted(front, key=lambda row: (row["total_usd_per_hour"], row["median"])):
         if steps:
             steps.append((row["total_usd_per_hour"], steps[-1][1]))
         steps.append((row["total_usd_per_hour"], row["lower"]))
-    places = panel.places(steps)
-    if len(steps) > 1:
-        panel.paper.line(places, colour=BLUE, width=0.9)
-    return [(x, min(low, high), right, max(low, high)) for (x, low), (right, high) in pairwise(places)]
-
-
-def _dot_names(panel: Panel, rows: Sequence[Record], drawn: list[Box]) -> None:
-    """Name the pick and, if there is room, specs on the front. No name covers a mark, bar or line."""
-    for row in rows:
-        x = panel.x.position(row["total_usd_per_hour"])
-        half = _MARKS["pick" if row["chosen"] else "other"][3] / 2
-        low, middle, high = (panel.y.position(row[bound]) for bound in ("lower", "median", "upper"))
-        drawn += [(x - half, middle - half, x + half, middle + half), (x - 0.5, low, x + 0.5, high)]
-    shown = [row for row in rows if row["chosen"] or row["on_front"]]
-    shown.sort(key=lambda row: (not row["chosen"], row["total_usd_per_hour"]))
-    named = [(row["total_usd_per_hour"], row["median"], shortened(spec_name(row), 22)) for row in shown]
-    panel.names(named, drawn)
+    panel.paper.line(panel.places(steps), colour=BLUE, width=0.9)
 
 
 def _key(paper: Paper, entries: Iterable[tuple[str, str, str, str]], x: float) -> None:
@@ -124,20 +104,6 @@ def _key(paper: Paper, entries: Iterable[tuple[str, str, str, str]], x: float) -
         paper.markers([(x + 4, 8)], shape, colour=edge, face=face, size=6)
         paper.text(x + 12, 8, text, colour=FAINT)
         x += 125 if paper.width >= WIDTH else 26 + len(text) * SMALL * 0.56
-
-
-def _price_alt(rows: Sequence[Record], target: float | None, t: Texts) -> str:
-    """Describe the chart: the pick, the cheapest spec, the end of the front, and the number of specs."""
-    chosen = [t("price.alt_chosen", one=_spec_text(row, t)) for row in rows if row["chosen"]]
-    aims = [t("price.alt_target", rate=format_target(target))] if target else []
-    front = [row for row in rows if row["on_front"]] or rows
-    return t(
-        "price.alt",
-        count=len(rows),
-        chosen="".join(f"{text} " for text in (*chosen, *aims)),
-        least=_spec_text(rows[0], t),
-        most=_spec_text(front[-1], t),
-    )
 
 
 def _spec_text(row: Record, t: Texts) -> str:
@@ -151,79 +117,16 @@ def _spec_text(row: Record, t: Texts) -> str:
     )
 
 
-def _box(left: float, middle: float, width: float, half: float) -> list[tuple[float, float]]:
-    right, low, high = left + width, middle - half, middle + half
-    return [(left, low), (right, low), (right, high), (left, high)]
-
-
-_STAGE_ROW, _STAGE_LEFT, _STAGE_RIGHT = 22.0, 120.0, 150.0
-
-
-def stages_picture(block: Record, t: Texts, *, on_cpu: bool = False) -> Chart:
-    """Draw a bar for each stage, full at 100 % use. The bottleneck has a darker bar and bold text."""
-    height = _STAGE_ROW * len(block["stages"]) + 8
-    paper, room = Paper(WIDTH, height), WIDTH - _STAGE_LEFT - _STAGE_RIGHT
-    alts = []
-    for number, row in enumerate(block["stages"]):
-        binds, y = row["stage"] == block["stage"], height - _STAGE_ROW * (number + 0.5) - 4
-        name, used = stage_name(row["stage"], t, on_cpu=on_cpu), percent(row["utilization"])
-        rate = format_rate(row["samples_per_second"])
-        paper.area(_box(_STAGE_LEFT, y, room, 7), "#ffffff", edge=FAINT)
-        share = min(max(row["utilization"], 0.0), 1.0)
-        paper.area(_box(_STAGE_LEFT, y, room * share, 7), BLUE if binds else LIGHT_BLUE)
-        paper.text(_STAGE_LEFT - 6, y, shortened(name, 20), anchor="right", bold=binds)
-        text = t("stages.binds" if binds else "stages.bar", used=used, rate=rate)
-        paper.text(_STAGE_LEFT + room + 6, y, text, bold=binds)
-        alts.append(t("stages.alt", stage=name, used=used, rate=rate))
-    return chart_of(paper, t.listed(alts))
-
-
-_MEMORY_HEIGHT = 170.0
-
-
-def memory_picture(block: Record, t: Texts) -> Chart:
-    """Draw a dot for each batch size, or a cross if it does not fit; a dashed line is the GPU's memory."""
-    has = block["has_mib"] / _MIB_A_GIB
-    batches = sorted(block["batches"], key=lambda batch: batch["batch_size"])
-    places = [(batch["batch_size"], batch["needed_mib"] / _MIB_A_GIB) for batch in batches]
-    sizes, needed = zip(*places, strict=True)
-    panel = _panel(WIDTH, _MEMORY_HEIGHT, sizes, [*needed, has], from_zero=True)
-    paper = panel.frame(t("unit.batch"), t("unit.gib"))
-    paper.line(panel.places(places), colour=BLUE)
-    alts = []
-    for fits, key, shape, colour, size in (
-        (True, "memory.alt_fits", "o", BLUE, 5.0),
-        (False, "memory.alt_beyond", "x", VERMILION, 7.0),
-    ):
-        some = [(point, batch) for point, batch in zip(places, batches, strict=True) if batch["fits"] is fits]
-        if some:
-            paper.markers(panel.places([point for point, _ in some]), shape, colour=colour, size=size)
-            each = [
-                t("memory.alt_one", batch=batch["batch_size"], mib=format_mib(batch["needed_mib"]))
-                for _, batch in some
-            ]
-            alts.append(t(key, list=t.listed(each)))
-    line = t("memory.has", name=block["gpu"], has=format_mib(block["has_mib"]))
-    panel.target(has, line)
-    return chart_of(paper, " ".join([f"{line}.", *alts]))
-
-
 _CURVES_HEIGHT = 196.0
 _LEFT, _GAP, _BOTTOM, _TOP = 40.0, 16.0, 48.0, 24.0
 # Shape and face of the marks for measurements beside a curve.
-SHAPES = {"measured": ("o", INK), "emulated": ("o", "#ffffff"), "published": ("^", "#ffffff")}
+SHAPES = {"measured": ("o", INK), "emulated": ("o", "#ffffff")}
 # For each varied resource: the field of its amount in a point, the field in a measurement, and the unit.
 _VARIED = {
     "vcpus": ("vcpus", "vcpus", 1.0),
     "memory": ("memory_mib", "memory_mib", _MIB_A_GIB),
     "disk": ("read_mib_per_second", "disk_read_mib_per_second", 1.0),
 }
-
-
-def how_known(measured: Record) -> str:
-    """Return 'measured', 'published', or 'emulated' (measured, but with an emulated GPU)."""
-    emulated = Accelerator.parse(measured["accelerator"]).is_emulated
-    return "emulated" if emulated else str(measured["provenance"])
 
 
 def curves_picture(
@@ -248,13 +151,13 @@ def curves_picture(
         for x, point in path:
             bounds = {bound: lower_rate(point[bound]) for bound in ("lower", "median", "upper")}
             text = t("curves.point", x=f"{x:,.4g}", **bounds)
-            marks.append(
-                paper.mark(panel.x.position(x), panel.y.position(point["median"]), text, href(point))
-            )
+            place = panel.x.position(x), panel.y.position(point["median"])
+            marks.append(paper.mark(*place, text, href(point)))
+        ends = dict.fromkeys((marks[-len(path)].text, marks[-1].text))
+        alts.append(t("curves.alt", name=t(f"curves.{name}"), points=t.listed(ends)) + ".")
         if near:
             paper.line([(left, y.position(near)), (left + wide, y.position(near))], dashed=True, width=1.0)
         known |= {how for _, _, how in beside[name]}
-        alts.append(_curve_alt(t(f"curves.{name}"), path, [rate for _, rate, _ in beside[name]], t))
     entries = [("D", VERMILION, "#000000", t("key.here"))]
     entries += [(*SHAPES[how], INK, t(f"curves.{how}")) for how in SHAPES if how in known]
     _key(paper, entries, _LEFT)
@@ -276,10 +179,14 @@ def _beside(section: Record, name: str) -> list[tuple[float, float, str]]:
     """Return amount, rate and kind of the measurements that differ from the spec only in this resource."""
     _, field, unit = _VARIED[name]
     ids = set(section["curves"][name]["measured"])
+    rows = (row for row in section["measured"] if row["trial_id"] in ids and row[field] is not None)
     return [
-        (row[field] / unit, row["samples_per_second"], how_known(row))
-        for row in section["measured"]
-        if row["trial_id"] in ids and row[field] is not None
+        (
+            row[field] / unit,
+            row["samples_per_second"],
+            "emulated" if Accelerator.parse(row["accelerator"]).is_emulated else "measured",
+        )
+        for row in rows
     ]
 
 
@@ -305,17 +212,6 @@ def _draw(
     here = [(x, point["median"]) for x, point in path if point[field] == spec[own]]
     if here:
         panel.paper.markers(panel.places(here[-1:]), "D", colour="#000000", face=VERMILION, size=7)
-
-
-def _curve_alt(name: str, path: Sequence[tuple[float, Record]], rates: Sequence[float], t: Texts) -> str:
-    """Describe a curve: at most about seven of its points with both ends, and the range of measured rates."""
-    step = max(1, -(-len(path) // 6))
-    some = {f"{x:,.4g}": point["median"] for x, point in [*path[::step], *path[-1:]]}
-    texts = [t("curves.alt_point", rate=format_rate(rate), x=x) for x, rate in some.items()]
-    if rates:
-        least, most = format_rate(min(rates)), format_rate(max(rates))
-        texts.append(t("curves.alt_measured", count=len(rates), least=least, most=most))
-    return t("curves.alt", name=name, points=t.listed(texts)) + "."
 
 
 _FRONT_HEIGHT, _MARK_SIZE = 230.0, 6.0

@@ -113,20 +113,13 @@ class Workload(NamedTuple):
 
 
 def workloads_of(document: Document) -> dict[str, Workload]:
-    """Return the workloads of a document in `COMPARED`, keyed by name; a repeated name gets a number."""
+    """Return the workloads of a document in `COMPARED`, keyed by name."""
     if document["schema"] == REPORT:
         sections = document["workloads"]
-        workloads = [Workload(str(row["name"]), row["recommendation"], row) for row in sections]
-    else:
-        request = document["request"]
-        workloads = [Workload(f"{request['model']} {request['task']}", document, {})]
-    names: dict[str, Workload] = {}
-    for workload in workloads:
-        name, number = workload.name, 2
-        while name in names:
-            name, number = f"{workload.name} ({number})", number + 1
-        names[name] = workload
-    return names
+        return {row["name"]: Workload(row["name"], row["recommendation"], row) for row in sections}
+    request = document["request"]
+    name = f"{request['model']} {request['task']}"
+    return {name: Workload(name, document, {})}
 
 
 def key_of(spec: Document) -> Key:
@@ -180,7 +173,6 @@ def _came_and_went(old: Mapping[K, Any], new: Mapping[K, Any]) -> dict[str, list
 
 def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
     """Return the difference of two documents in `COMPARED`, read from these `files`, as JSON-ready values.
-
     `_paired` pairs the workloads, in the order of the new document. Raises `KeyError` or `TypeError` for
     documents that lack what their schema demands."""
     before, after = workloads_of(old), workloads_of(new)
@@ -353,7 +345,6 @@ def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> li
 
 
 def _alternatives(old: Mapping[Key, int], new: Mapping[Key, int]) -> dict[str, Any]:
-    """Return alternatives that came onto the list, left it, or changed rank (1: recommended)."""
     keys = _came_and_went(old, new)
     moved = [key for key in new if key in old and old[key] != new[key]]
     return {
@@ -394,7 +385,6 @@ def _texts(old: Workload, new: Workload, name: str) -> dict[str, Any]:
 
 
 def _asked_differently(old: Workload, new: Workload) -> list[dict[str, Any]]:
-    """Return the fields of the question whose values differ."""
     before, after = old.recommendation["request"], new.recommendation["request"]
     return [
         {"field": name, "old": before.get(name), "new": after.get(name)}

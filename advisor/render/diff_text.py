@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import ESTIMATED, OBSERVED, Market
+from advisor.domain import ESTIMATED, OBSERVED
 from advisor.errors import one_line
 from advisor.messages import option_name
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
-from advisor.render.blocks import Items, Page, Paragraph, percent
-from advisor.render.borderline import modest
+from advisor.render.blocks import Items, Page, Paragraph
 from advisor.render.facts import per_month, spec_name
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.markdown import page_markdown
@@ -112,10 +111,7 @@ def _notes(document: Document) -> Iterator[str]:
     costs += [f"{kept} for always-on workloads in both"] if kept and (lacks or kept != whole) else []
     costs += [f"{once} for one run of each job in both"] if once else []
     if several and costs:
-        picks = [row["pick"]["new"] for row in document["workloads"] if row.get("cost")]
-        days = [pick["price_as_of"] for pick in picks if pick["price_kind"] in _SEEN]
-        doubt = f"; with spot prices that were seen, the oldest on {min(days)}" if days else ""
-        yield f"{'; '.join(costs)}{doubt}"
+        yield "; ".join(costs)
     asked = any(row.get("request", True) for row in document["workloads"])
     for name, change in document["stands_on"].items():
         # Different questions select different rows of the same measurements.
@@ -162,9 +158,7 @@ def _paid(workload: Document) -> str:
         month = (short_usd(per_month(cost[day])) for day in ("old", "new"))
         paid += f", {' -> '.join(dict.fromkeys(month))} a month"
     kind = report_texts("en").known(f"price.{new['price_kind']}", new["price_kind"])
-    paid = f"{paid}, at the {kind} of {new['price_as_of']}" if new["price_kind"] in _SEEN else paid
-    is_taken = new["market"] == Market.SPOT != workload["pick"]["old"]["market"]
-    return f"{paid}; the cloud may interrupt spot instances" if is_taken else paid
+    return f"{paid}, at the {kind} of {new['price_as_of']}" if new["price_kind"] in _SEEN else paid
 
 
 def _changes(workload: Document) -> Iterator[str]:
@@ -173,8 +167,6 @@ def _changes(workload: Document) -> Iterator[str]:
         yield f"the question: {_asked(workload)}"
     if often := workload["runs_per_month"]:
         yield f"runs a month: {_value(often['old'])} -> {_value(often['new'])}"
-    if (sure := _sure_text(workload["pick"])) is not None:
-        yield sure
     yield from _first([_price_text(row) for row in workload["prices"]], "price")
     if workload["request"]:
         return
@@ -186,13 +178,6 @@ def _changes(workload: Document) -> Iterator[str]:
     for title, key in (("new on the list", "came"), ("gone from the list", "went")):
         if ranked[key]:
             yield f"{title}: {_listed([with_disk(row) for row in ranked[key]])}"
-
-
-def _sure_text(pick: Document) -> str | None:
-    """'76 % -> 56 % sure to meet target and limits', or None if the printed chance is the same."""
-    sides = [pick[day] for day in ("old", "new") if pick[day] and pick[day]["probability"] is not None]
-    chances = dict.fromkeys(percent(modest(side["probability"])) for side in sides)
-    return f"{' -> '.join(chances)} sure to meet target and limits" if len(chances) > 1 else None
 
 
 def _first(texts: Sequence[str], noun: str) -> list[str]:
@@ -238,10 +223,6 @@ def because(workload: Document) -> list[str]:
 def _clauses(reason: Document, workload: Document) -> Iterator[str]:
     if reason["kind"] == "request":
         yield f"you ask for {_asked(workload)}"
-        old, sure = workload["pick"]["old"], {row["field"]: row["new"] for row in workload["request"]}
-        least = sure.get("required_confidence") or 0.0
-        if old and old["probability"] is not None and old["probability"] < least:
-            yield f"{spec_name(old)} is only {percent(modest(old['probability']))} sure"
         return
     name = spec_name(reason)
     if "usd_per_hour_then" in reason:
@@ -253,7 +234,6 @@ def _clauses(reason: Document, workload: Document) -> Iterator[str]:
 
 
 def _asked(workload: Document) -> str:
-    """'--market spot (was on-demand)': the changed fields of the question."""
     rows = workload["request"]
     return ", ".join(
         f"{_option(row['field'])} {_value(row['new'])} (was {_value(row['old'])})" for row in rows

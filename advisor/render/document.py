@@ -1,30 +1,41 @@
-"""Builds the versioned JSON document of a recommendation, from which every other format derives."""
+"""Builds the versioned JSON documents of answers, from which every other format derives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from advisor.domain import Recommendation
+from advisor.domain import InstancePrediction, OnGpu, Recommendation
 from advisor.domain.decision import RELAXING_STOPPED
 from advisor.domain.words import LanguageTask
 from advisor.messages import FieldName, Message
 from advisor.naming import asked_of, others_text
+from advisor.questions.network import NetworkQuestion
 from advisor.questions.reading import question_document
 from advisor.render.borderline import behind, borderline_block, decision_block, verify_command
 from advisor.render.price_doubt import price_doubt_block
 from advisor.render.records import (
     NEAREST_REJECTED,
+    batch_point_block,
     candidate_block,
+    disk_block,
+    first_epoch_block,
+    gpu_prediction_block,
+    instance_block,
     live_block,
+    notes_text,
     other_setting_blocks,
     pareto_block,
+    prediction_block,
+    price_block,
     rejected_block,
     relaxation_block,
+    risk,
+    run_block,
 )
 from advisor.render.text import AnyAnswer
 
@@ -59,7 +70,6 @@ def recommendation_document(
     every_rejected: bool = False,
 ) -> dict[str, Any]:
     """Return the whole answer about a network. Its sentences are messages; `plain` makes it JSON-ready.
-
     `explanation` is about the recommended spec, or about the nearest one if nothing meets the target."""
     sentence, every = {"asked": asked_of(answer.request)}, every_rejected
     return shared_document(answer, sources, candidate_block, every_rejected=every, **sentence) | {
@@ -74,10 +84,6 @@ def recommendation_document(
             for call in answer.close_calls
         ],
         "live": live_block(answer.live),
-        "relax": [
-            relaxation_block(relaxation, lambda gives: gives.prediction.lower)
-            for relaxation in answer.relaxations
-        ],
         "pareto": [pareto_block(candidate) for candidate in answer.pareto],
         "other_settings": other_setting_blocks(answer.other_settings),
         "explanation": explanation,
@@ -123,7 +129,7 @@ def shared_document(
         "close_calls": [],
         "price_call": price_doubt_block(answer),
         "live": None,
-        "relax": [],
+        "relax": [relaxation_block(each, block_of(each.gives)) for each in answer.relaxations],
         # The code of the warning that the search for what to relax stopped early.
         "relax_stopped": RELAXING_STOPPED if RELAXING_STOPPED in codes else None,
         "pareto": [],
@@ -131,6 +137,61 @@ def shared_document(
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
         "explanation": None,
+    }
+
+
+def prediction_document(
+    request: NetworkQuestion,
+    answer: InstancePrediction,
+    sources: Sources,
+    explanation: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return values that are JSON-ready except for messages; `price` is null if unknown."""
+    price = answer.price and {
+        **price_block(answer.price),
+        "disk_usd_per_hour": answer.disk.known_usd_per_hour,
+        "total_usd_per_hour": answer.total_usd_per_hour,
+    }
+    return {
+        "schema": "advisor.prediction/1",
+        "asked": asked_of(request),
+        "request": question_document(request),
+        "performance_model": sources.performance_model(),
+        "catalog": sources.catalog(),
+        **instance_block(answer.instance),
+        "disk": disk_block(answer.disk),
+        "region": answer.region,
+        "price": price,
+        **prediction_block(answer.workload, answer.prediction),
+        "cost": {"usd_per_million_samples": answer.usd_per_million_samples},
+        "run": run_block(answer.run, answer.usd_per_run),
+        "first_epoch_hours": first_epoch_block(answer.first_epoch),
+        "good_batch_size": answer.good_batch_size,
+        "by_batch": [batch_point_block(point) for point in answer.by_batch],
+        "other_settings": other_setting_blocks(answer.other_settings),
+        "note": notes_text(answer.notes),
+        "assumptions": list(answer.assumptions),
+        "warnings": list(answer.warnings),
+        "explanation": explanation,
+    }
+
+
+def gpu_prediction_document(
+    request: NetworkQuestion, answer: OnGpu, sources: Sources, assumptions: Sequence[Message | str]
+) -> dict[str, Any]:
+    """Return a GPU's prediction, with samples on the device already; `predicted` is null if no batch fits."""
+    return {
+        "schema": "advisor.gpu-prediction/1",
+        "asked": asked_of(request),
+        "request": question_document(request),
+        "performance_model": sources.performance_model(),
+        "catalog": sources.catalog(),
+        "gpu": {"name": answer.gpu.name, "memory_mib": answer.gpu.memory_mib, "sources": answer.gpu.sources},
+        "fits": answer.workload is not None,
+        **gpu_prediction_block(answer.workload, answer.prediction),
+        "risk": risk(answer.prediction) if answer.prediction else None,
+        "other_settings": other_setting_blocks(answer.other_settings),
+        "assumptions": list(assumptions),
     }
 
 

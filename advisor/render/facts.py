@@ -42,9 +42,8 @@ def place_name(spec: Record, *, clouds: bool) -> str:
 
 
 def type_name(record: Record, *, clouds: bool) -> str:
-    """'2 x g2-standard-4'; if `clouds`, '2 x g2-standard-4 (gcp)'. For records without a region.
-
-    Documents of earlier versions hold no cloud there."""
+    """'2 x g2-standard-4'; if `clouds`, '2 x g2-standard-4 (gcp)'. For records without a region. Documents of
+    earlier versions hold no cloud there."""
     cloud = record.get("cloud") if clouds else None
     name = spec_name(record)
     return f"{name} ({cloud})" if cloud else name

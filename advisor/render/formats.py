@@ -96,12 +96,10 @@ def report_csv(document: Document, _language: str = LANGUAGES[0]) -> str:
     from advisor.render.xlsx import pick_rows
 
     rows = pick_rows(plain(document))
-    written = [{name: _in_csv(value) for name, value in row.items()} for row in rows]
-    return csv_of(written, list(written[0]) if written else [])
-
-
-def _in_csv(value: Any) -> Any:
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else value
+    for row in rows:
+        row |= {name: str(value).lower() for name, value in row.items() if isinstance(value, bool)}
+        row |= {name: "" for name, value in row.items() if value is None}
+    return csv_of(rows, list(rows[0]) if rows else [])
 
 
 REPORT_FORMATS: Mapping[str, ReportFormat] = {

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
-from advisor.extras import install_hint
 from advisor.messages import Message
-from advisor.render.blocks import FILTERS, Column, English, Leaf, Look, Page, Part
+from advisor.render.blocks import FILTERS, Column, Leaf, Look, Page, Part
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,9 +29,8 @@ _NOT_TEXT = re.compile(r"<style>.*?</style>|<img[^>]*>|<[^>]*>", re.DOTALL)
 
 
 def pdf_of(page: str) -> bytes:
-    """Return a page as PDF: the same bytes for the same page, fonts and versions.
-
-    Raises `UsageError` with a hint if WeasyPrint, Pango or a font is missing."""
+    """Return a page as PDF: the same bytes for the same page, fonts and versions. Raises `UsageError` with a
+    hint if WeasyPrint, Pango or a font is missing."""
     weasyprint = _weasyprint()
     require_fonts(html.unescape(_NOT_TEXT.sub(" ", page)))
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols={"data"})
@@ -47,15 +45,7 @@ def _weasyprint() -> Any:
         # It prints if Pango is missing and warns if no font is; both become one-line errors here.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            from PIL import ImageFile
-
-            # Importing WeasyPrint makes Pillow accept truncated images in the whole process.
-            whole_only = ImageFile.LOAD_TRUNCATED_IMAGES
             import weasyprint
-
-            ImageFile.LOAD_TRUNCATED_IMAGES = whole_only
-    except ModuleNotFoundError as error:
-        raise UsageError("PDF reports need more packages", hint=install_hint("report")) from error
     except OSError as error:
         raise UsageError(
             "PDF reports need Pango",
@@ -69,9 +59,8 @@ _SHOWN = 6
 
 
 def require_fonts(text: str) -> None:
-    """Raise `UsageError` if some letter or digit of `text` is in no installed font.
-
-    Other characters (emoji, dingbats) may be drawn as a box, which cannot be misread."""
+    """Raise `UsageError` if some letter or digit of `text` is in no installed font. Other characters (emoji,
+    dingbats) may be drawn as a box, which cannot be misread."""
     letters = sorted({letter for letter in text if unicodedata.category(letter)[0] in "LN"})
     missing = _without_font(letters)
     if not missing:
@@ -131,27 +120,18 @@ def environment(*folders: Path) -> Environment:
         auto_reload=False,
     )
     made.filters |= FILTERS
-    made.filters |= {"shown": shown, "cell": _cell, "look": _look, "kind": lambda block: type(block).__name__}
+    made.filters |= {"cell": _cell, "look": _look, "kind": lambda block: type(block).__name__}
     return made
 
 
-def shown(text: str) -> Markup:
-    """Return a text as markup; an `English` text on another language's page gets `lang="en"`."""
+def _cell(record: Any, column: Column) -> Markup:
     from markupsafe import Markup, escape
 
-    english = Markup('<span lang="en">{}</span>')
-    return english.format(str(text)) if isinstance(text, English) else escape(text)
-
-
-def _cell(record: Any, column: Column) -> Markup:
-    from markupsafe import Markup
-
-    text = shown(column.text(record))
+    text = escape(column.text(record))
     if column.look is Look.LONG:
         text = text.replace(":", Markup(":<wbr>"))
     if column.link:
-        label = Markup(' aria-label="{}"').format(column.label(record)) if column.label else ""
-        text = Markup('<a href="{}"{}>{}</a>').format(column.link(record), label, text)
+        text = Markup('<a href="{}">{}</a>').format(column.link(record), text)
     return text
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from advisor.domain import Span, Withheld
+from advisor.domain import Span
+from advisor.domain.decision import AnyCandidate
 from advisor.domain.language import (
     FineTuningCandidate,
     FineTuningRecommendation,
@@ -36,12 +37,12 @@ from advisor.render.records import (
     fields,
     finite_bounds,
     notes_text,
-    relaxation_block,
     risk,
     spec_block,
     withheld_block,
 )
 
+LanguagePrediction = ServingPrediction | TuningPrediction
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What both latencies are means of, since the meaning of TPOT varies between tools.
 _BOUNDS_MEANING = "; the bounds are those of this mean, no percentiles of requests"
@@ -64,10 +65,6 @@ def generation_document(
             borderline_block(call, request.horizon_hours, trial_command(call.candidate, request))
             for call in answer.close_calls
         ],
-        "relax": [
-            relaxation_block(relaxation, lambda gives: gives.rates.output_tokens_per_second.lower)
-            for relaxation in answer.relaxations
-        ],
         "serving": {
             "ttft": TTFT_MEANING,
             "tpot": TPOT_MEANING,
@@ -85,30 +82,18 @@ def finetuning_document(
     def block(candidate: FineTuningCandidate) -> dict[str, Any]:
         return finetuning_block(candidate, answer.request.confidence)
 
-    return shared_document(answer, sources, block, every_rejected=every_rejected) | {
-        "relax": [
-            relaxation_block(relaxation, lambda gives: gives.tokens_per_second.lower)
-            for relaxation in answer.relaxations
-        ]
-    }
+    return shared_document(answer, sources, block, every_rejected=every_rejected)
 
 
 def generation_block(candidate: GenerationCandidate, confidence: float, sources: Sources) -> dict[str, Any]:
     """Return a spec that serves, with its predictions."""
     spec, rates = candidate.spec, candidate.rates
-    output = rates.output_tokens_per_second
+    output, gpus_used = rates.output_tokens_per_second, candidate.placement.gpus_used
+    provenance = Provenance.ANCHORED if sources.anchors else Provenance.MODELLED
     return {
         **spec_block(spec),
         "probability": candidate.probability,
-        "predicted": _predicted(
-            output,
-            spec.count,
-            OUTPUT_UNIT,
-            confidence,
-            candidate.placement.gpus_used,
-            Provenance.ANCHORED if sources.anchors else Provenance.MODELLED,
-            candidate.withheld,
-        ),
+        "predicted": _predicted(candidate, output, OUTPUT_UNIT, confidence, gpus_used, provenance),
         "bottleneck": str(candidate.binds),
         "risk": risk(candidate),
         "extrapolation": list(candidate.extrapolation),
@@ -235,7 +220,7 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
         **spec_block(spec),
         "probability": candidate.probability,
         "predicted": _predicted(
-            rate, spec.count, TUNING_UNIT, confidence, candidate.gpus_used, withheld=candidate.withheld
+            candidate, rate, TUNING_UNIT, confidence, candidate.gpus_used, Provenance.MODELLED
         ),
         "risk": risk(candidate),
         "extrapolation": list(candidate.extrapolation),
@@ -257,70 +242,46 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
 
 
 def _predicted(
-    rate: Span,
-    count: int,
-    unit: str,
-    confidence: float,
-    gpus_used: int,
-    provenance: Provenance = Provenance.MODELLED,
-    withheld: Withheld | None = None,
+    candidate: AnyCandidate, rate: Span, unit: str, confidence: float, gpus_used: int, provenance: Provenance
 ) -> dict[str, Any]:
     return {
         "throughput": bounds(rate),
-        "throughput_each": bounds(rate.times(1 / count)),
+        "throughput_each": bounds(rate.times(1 / candidate.spec.count)),
         "unit": unit,
         "confidence": confidence,
         "provenance": str(provenance),
         "gpus_used": gpus_used,
-        "withheld": withheld_block(withheld),
+        "withheld": withheld_block(candidate.withheld),
     }
 
 
-def serving_prediction_document(
-    prediction: ServingPrediction, request: ServingQuestion, sources: Sources
+def language_prediction_document(
+    prediction: LanguagePrediction, request: ServingQuestion | TuningQuestion, sources: Sources
 ) -> dict[str, Any]:
-    """Return what one instance serves; price and cost are null if no price is known."""
-    block = {
-        **serving_block(prediction, request.confidence, sources),
-        "front": [front_block(point) for point in prediction.front],
-        "steps": [step_block(step) for step in prediction.steps],
-    }
-    return _prediction_document("advisor.serving-prediction/1", prediction, request, sources, block)
-
-
-def tuning_prediction_document(
-    prediction: TuningPrediction, request: TuningQuestion, sources: Sources
-) -> dict[str, Any]:
-    """Return how one instance fine-tunes; price and cost are null if no price is known."""
-    block = tuning_block(prediction, request.confidence)
-    return _prediction_document("advisor.tuning-prediction/1", prediction, request, sources, block)
-
-
-def _prediction_document(
-    schema: str,
-    prediction: ServingPrediction | TuningPrediction,
-    request: ServingQuestion | TuningQuestion,
-    sources: Sources,
-    block: dict[str, Any],
-) -> dict[str, Any]:
+    """Return what one instance serves, or how it fine-tunes; price and cost are null if no price is known."""
+    schema, of_serving = "advisor.tuning-prediction/1", dict[str, Any]()
+    if isinstance(prediction, ServingPrediction):
+        schema = "advisor.serving-prediction/1"
+        of_serving = {
+            "front": [front_block(point) for point in prediction.front],
+            "steps": [step_block(step) for step in prediction.steps],
+        }
     return {
         "schema": schema,
         "request": question_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
-        **block,
+        **prediction_block(prediction, request.confidence, sources),
+        **of_serving,
         "assumptions": list(prediction.assumptions),
         "warnings": list(prediction.warnings),
     }
 
 
-def tuning_block(prediction: TuningPrediction, confidence: float) -> dict[str, Any]:
-    """Return the block of one instance that fine-tunes."""
+def prediction_block(prediction: LanguagePrediction, confidence: float, sources: Sources) -> dict[str, Any]:
+    """Return the block of one instance that serves or fine-tunes."""
+    if isinstance(prediction, ServingPrediction):
+        block = generation_block(prediction.candidate, confidence, sources)
+        return block if prediction.price else block | {"price": None, "cost": None}
     block = finetuning_block(prediction.candidate, confidence)
     return block if prediction.price else block | {"price": None, "run": block["run"] | {"usd": None}}
-
-
-def serving_block(prediction: ServingPrediction, confidence: float, sources: Sources) -> dict[str, Any]:
-    """Return the block of one instance that serves."""
-    block = generation_block(prediction.candidate, confidence, sources)
-    return block if prediction.price else block | {"price": None, "cost": None}

@@ -61,18 +61,16 @@ def _leaf(block: Leaf) -> str:
         case Items(texts):
             return "\n".join(f"- {md_text(text)}" for text in texts)
         case Facts(pairs):
-            return "\n".join(f"- {md_text(name)}{_colon(name + text)}{md_text(text)}" for name, text in pairs)
+            # The colon is full-width if a name or its text is Chinese.
+            colons = ("：" if _CHINESE.search(name + text) else ": " for name, text in pairs)  # noqa: RUF001
+            facts = zip(pairs, colons, strict=True)
+            return "\n".join(f"- {md_text(name)}{colon}{md_text(text)}" for (name, text), colon in facts)
         case Command(text):
             return md_block(text, "sh")
         case Chart(table=table):
             return _table(table) if table else ""
         case Table():
             return _table(block)
-
-
-def _colon(beside: str) -> str:
-    """Return the separator of a name and its text: a full-width colon if one of them is Chinese."""
-    return "：" if _CHINESE.search(beside) else ": "  # noqa: RUF001
 
 
 def _table(table: Table) -> str:

@@ -19,25 +19,21 @@ INK, FAINT, GRID = "#222222", "#666666", "#dddddd"
 BLUE, LIGHT_BLUE, PALE_BLUE = "#0072B2", "#8fbfdc", "#d6e8f3"
 VERMILION = "#D55E00"
 WIDTH = 480.0
-TEXT_SIZE, SMALL = 9.0, 8.0
+SMALL = 8.0
 LINE, HAIR = 1.4, 0.6
 # Characters that these fonts lack come from other fonts on the reader's system.
 FONTS = "DejaVu Sans,Verdana,sans-serif"
 
 
 Points = Sequence[tuple[float, float]]
-# Left, low, right, high.
-Box = tuple[float, float, float, float]
 Anchor = Literal["left", "center", "right"]
 _ANCHORS = {"left": "", "center": ' text-anchor="middle"', "right": ' text-anchor="end"'}
-# Marks as paths around a point, for a size of 2; `x` and `_` cannot be filled.
+# Marks as paths around a point, for a size of 2; `_` cannot be filled.
 _SHAPES = {
     # Four curves instead of an arc, whose flags must not be scaled like lengths.
     "o": "m-1,0c0,-.55 .45,-1 1,-1s1,.45 1,1s-.45,1 -1,1s-1,-.45 -1,-1z",
     "s": "m-1,-1h2v2h-2z",
     "D": "m0,-1.4l1.4,1.4l-1.4,1.4l-1.4,-1.4z",
-    "^": "m0,-1l1,2h-2z",
-    "x": "m-1,-1l2,2m0,-2l-2,2",
     "_": "m-1,0h2",
 }
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
@@ -69,12 +65,11 @@ class Paper:
         fill = f' fill="{face or colour}"' if mark.endswith("z") else ""
         self._elements.append(f'<path d="{path}" stroke="{colour}"{fill}/>')
 
-    def area(self, outline: Points, colour: str, *, edge: str | None = None) -> None:
+    def area(self, outline: Points, colour: str) -> None:
         """Draw a filled shape."""
         if len(outline) > 2:
-            stroke = f' stroke="{edge}" stroke-width=".8"' if edge else ""
             path = "L".join(map(self._point, outline))
-            self._elements.append(f'<path d="M{path}z" fill="{colour}"{stroke}/>')
+            self._elements.append(f'<path d="M{path}z" fill="{colour}"/>')
 
     def text(
         self,
@@ -193,10 +188,6 @@ def _ratio_ticks(least: float, most: float, wanted: int) -> list[float]:
     return ticks[:: max(1, ceil(len(ticks) / (wanted + 2)))]
 
 
-# The average width of a letter, relative to the font size.
-_LETTER = 0.56
-
-
 class Panel(NamedTuple):
     """A chart area on `paper`; `x` and `y` turn values into points."""
 
@@ -246,36 +237,8 @@ class Panel(NamedTuple):
         self.paper.area(self.places(outline), PALE_BLUE)
         self.paper.line(self.places([(x, median) for x, _, median, _ in values]), colour=BLUE)
 
-    def names(self, named: Sequence[tuple[float, float, str]], drawn: Sequence[Box]) -> None:
-        """Draw words next to their places, free of boxes in `drawn` and of each other. The first words are
-        always drawn, where they overlap least; the others only if there is room."""
-        taken = [*drawn]
-        for number, (x, y, text) in enumerate(named):
-            place, wide = (self.x.position(x), self.y.position(y)), len(text) * SMALL * _LETTER
-            spots = [(_words_box(place, spot, wide), spot) for spot in _SPOTS]
-            inside = [spot for spot in spots if self.x.start < spot[0][0] and spot[0][2] < self.paper.width]
-            crowded = [(sum(_meet(box, other) for other in taken), box, spot) for box, spot in inside]
-            if not crowded:
-                continue
-            least, box, (right, up, anchor) = min(crowded, key=lambda each: each[0])
-            if least == 0 or number == 0:
-                taken.append(box)
-                self.paper.text(place[0] + right, place[1] + up, text, anchor=anchor)
-
-
-# Positions for words relative to their place: offset to the right, offset up, and the anchor. The first is
-# above and left of the place, where a front has no points.
-_SPOTS: Sequence[tuple[float, float, Anchor]] = (
-    *((-6, 7, "right"), (8, -6, "left"), (6, 9, "left"), (-6, -9, "right")),
-    *((-4, 19, "right"), (8, -18, "left"), (0, 24, "center"), (0, -26, "center")),
-)
-
-
-def _words_box(place: tuple[float, float], spot: tuple[float, float, Anchor], wide: float) -> Box:
-    (x, y), (right, up, anchor) = place, spot
-    left = x + right - {"left": 0.0, "center": wide / 2, "right": wide}[anchor]
-    return (left, y + up - 0.7 * SMALL, left + wide, y + up + 0.7 * SMALL)
-
-
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
+    def name(self, x: float, y: float, text: str) -> None:
+        """Draw words next to a place, on the side of it that has more room."""
+        right = 2 * self.x.position(x) > self.x.start + self.x.end
+        place = self.x.position(x) + (-6 if right else 8), self.y.position(y) + (7 if right else -6)
+        self.paper.text(*place, text, anchor="right" if right else "left")

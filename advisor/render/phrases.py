@@ -10,23 +10,13 @@ from math import isfinite
 from typing import Any
 
 from advisor.domain.language import GenerationCandidate
-from advisor.domain.words import LlmEngine, ServingBind
+from advisor.domain.words import LlmEngine
 from advisor.messages import Message
 from advisor.questions.language import ServingQuestion
 from advisor.render.text import shortened
 from advisor.units import ceil_significant
 
 ENGINES = {str(engine): engine.product for engine in LlmEngine}
-BINDS = {
-    ServingBind.WEIGHTS: "reading the weights from GPU memory",
-    ServingBind.KV: "reading the KV cache from GPU memory",
-    ServingBind.ARITHMETIC: "arithmetic of the GPU",
-    ServingBind.ALL_REDUCE: "all-reduce between the GPUs of a copy",
-    ServingBind.OVERHEAD: "launching kernels",
-    ServingBind.PREFILL: "prefill (reading prompts)",
-    ServingBind.MEMORY: "GPU memory: the KV cache holds no more requests",
-    ServingBind.LOAD: "its capacity: requests arrive almost as fast as it can answer",
-}
 _SECONDS_FROM = 1.0
 _MOST_LETTERS = 16
 

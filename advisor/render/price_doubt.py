@@ -109,7 +109,6 @@ def range_message(price: Record) -> Message:
 
 
 def _kinds(spec: Record) -> list[Message]:
-    """Return the kinds of the unlisted or old prices in a spec's total, the instance's first."""
     price, disk = spec["unlisted"]["instance"], spec["unlisted"]["disk"]
     kinds = [Message(_KINDS[price][0].text, day=spec.get("as_of", ""))] if price else []
     return [*kinds, _KINDS[disk][1]] if disk else kinds

@@ -6,7 +6,7 @@ and is never written as 0."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -174,10 +174,9 @@ def gpu_prediction_block(workload: Workload | None, prediction: Prediction | Non
 
 def risk(claim: Claim) -> int:
     """Return a claim's risk, from 0 (very low) to 4 (very high): the highest by width of the interval, by
-    facts outside what was measured, and by how often such bounds held on withheld data.
-
-    One fact outside gives 2, three give 3. Bounds that held in less than 85, 75 or 60 % give 2, 3 or 4, and
-    an untested model gives 3. An uncalibrated claim has the highest risk."""
+    facts outside what was measured, and by how often such bounds held on withheld data. One fact outside
+    gives 2, three give 3. Bounds that held in less than 85, 75 or 60 % give 2, 3 or 4, and an untested model
+    gives 3. An uncalibrated claim has the highest risk."""
     if not claim.calibrated:
         return len(RISKS) - 1
     outside, held = len(claim.extrapolation), claim.withheld.held_percent if claim.withheld else 100.0
@@ -318,25 +317,32 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
     return closed | fields(rejected, "cloud instance_type reason detail usd_per_hour disk")
 
 
-def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> dict[str, Any]:
-    """Return changes that together suffice, and what they give; `lower` returns its lower bound."""
-    gives = relaxation.gives
-    hours: Any = gives.run.hours if getattr(gives, "run", None) else getattr(gives, "hours", None)
-    usd: Any = gives.usd_per_run if hours else None
-    most = finite_bounds(usd)["upper"] if hours else None
-    run = {"run": {"hours": hours.median, "usd": usd.median, "most_usd": most}} if hours else {}
+def relaxation_block(relaxation: Relaxation, gives: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changes that together suffice, and what they give, whose whole block is `gives`."""
+    price, run = gives["price"], gives.get("run")
     return {
         "changes": [
             {**fields(change, "constraint option"), "from": change.before, "to": change.after}
             for change in relaxation.changes
         ],
         "gives": {
-            **spec_fields(relaxation.gives.spec, "cloud instance_type count region total_usd_per_hour"),
-            "price_kind": relaxation.gives.spec.offer.price.kind,
-            "price_as_of": relaxation.gives.spec.offer.price.as_of.isoformat(),
-            "probability": relaxation.gives.probability,
-            "lower": lower(relaxation.gives),
-            **run,
+            **{name: gives[name] for name in ("cloud", "instance_type", "count", "region")},
+            "total_usd_per_hour": price["total_usd_per_hour"],
+            "price_kind": price["kind"],
+            "price_as_of": price["as_of"],
+            "probability": gives["probability"],
+            "lower": gives["predicted"]["throughput"]["lower"],
+            **(
+                {
+                    "run": {
+                        "hours": run["hours"]["median"],
+                        "usd": run["usd"]["median"],
+                        "most_usd": run["usd"]["upper"],
+                    }
+                }
+                if run
+                else {}
+            ),
         },
     }
 

@@ -91,7 +91,6 @@ def _answer_lines(answer: Document) -> Iterator[str]:
 
 
 def _verdict(answer: Document) -> str:
-    """Return whether the spec that an answer recommends is still the cheapest of its specs."""
     pick, cheapest = answer["recommended"], answer["cheapest"]
     old, new = cheapest["old"], cheapest["new"]
     if new is None:

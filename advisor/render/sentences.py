@@ -25,7 +25,6 @@ from advisor.units import ceil_ms, format_mib, format_span, format_target, forma
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
 _OF_CHOSEN = "chosen_may_miss"
-_SAMPLES = {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
 
 
 def disk_name(order: Any, t: Texts) -> str:
@@ -60,11 +59,6 @@ def bound_name(spec: Record, t: Texts) -> str:
     return stage_name(spec.get("bottleneck"), t, on_cpu=spec["gpu"] is None, unit=unit)
 
 
-def sample_name(unit: str) -> str:
-    """Return what a rate in `unit` counts: 'output_tokens', 'tokens', or 'samples' for a network."""
-    return _SAMPLES.get(unit, "samples")
-
-
 def unit_name(section: Record, t: Texts) -> str:
     """Return the unit of a workload's rates: 'images/s', 'sequences/s'."""
     unit = (section["answer"]["spec"] or {}).get("unit", "images/s")
@@ -89,7 +83,6 @@ def asked_sentence(document: Record, t: Texts) -> str:
 
 
 def _asked(document: Record, t: Texts) -> str:
-    """Return the network or model, and the task."""
     request = document["request"]
     usual = Message("{model} {task}", model=request["model"], task=Message(request["task"]))
     return translated(document.get("asked") or usual, t)

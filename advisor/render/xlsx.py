@@ -109,7 +109,6 @@ def report_workbook(document: Record, language: str = "en") -> bytes:
 
 
 def _write(writer: pd.ExcelWriter, sheet: Sheet, title: str, day: str, texts: Texts, words: Texts) -> Any:
-    """Write a table with its title and note, frozen headings and a filter."""
     import pandas as pd
 
     name, book = texts.known(sheet.name, sheet.name), writer.book
@@ -287,7 +286,6 @@ def _measurements(section: Record) -> list[Record]:
 
 
 def _notes(section: Record) -> list[Record]:
-    """Return the warnings, assumptions, relaxed questions with what they give, and the command."""
     answer, t = section["recommendation"], report_texts("en")
     kinds = {
         "warning": answer["warnings"],
@@ -321,7 +319,6 @@ def _cell(value: Any, heading: str, words: Texts) -> Any:
 
 
 def _form(heading: str, values: Sequence[Any]) -> str:
-    """Return Excel's number format for a column."""
     usual = "#,##0.00" if any(isinstance(value, float) for value in values) else "#,##0"
     return next((form for part, form in _FORMATS if part in heading), usual)
 

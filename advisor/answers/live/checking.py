@@ -46,9 +46,8 @@ T = TypeVar("T")
 def recommend_live(
     request: NetworkQuestion, model: PerformanceModel, *, today: date, strict: bool = False
 ) -> tuple[Recommendation, Catalog]:
-    """The answer with its `live` part, and the catalogue with live prices that it rests on.
-
-    Raises what `recommend` raises. Where a cloud does not respond, the snapshot answers, with a warning."""
+    """The answer with its `live` part, and the catalogue with live prices that it rests on. Raises what
+    `recommend` raises. Where a cloud does not respond, the snapshot answers, with a warning."""
     queries = _LiveQueries(request, today)
     for _ in range(ROUNDS):
         answer = recommend(queries.request, Preparations(queries.catalog, model), today=today)
@@ -59,7 +58,8 @@ def recommend_live(
             break
         queries.query(offers)
     preparations = Preparations(queries.catalog, model)
-    answer = recommend(queries.answered_request, preparations, today=today, strict=strict)
+    asked = replace(queries.request, max_results=request.max_results)
+    answer = recommend(asked, preparations, today=today, strict=strict)
     check = LiveCheck(
         as_of=today,
         checked=tuple(queries.checked.values()),
@@ -80,18 +80,12 @@ class _LiveQueries:
         self.catalog = load_catalog()
         self.checked: dict[OfferKey, LiveChecked] = {}
         self.warnings: list[str] = []
-        self._max_results = request.max_results
         self._overlays: dict[str, Overlay] = {}
         self._today = today
         self._deadline = Deadline(TOTAL_SECONDS, ANSWER_SECONDS)
         self._silent: set[tuple[str, str]] = set()
         self._quotas: dict[tuple[str, str], float | None] = {}
         self._lists: dict[str, PriceList] = {}
-
-    @property
-    def answered_request(self) -> NetworkQuestion:
-        """The user's question with the quotas that AWS reported."""
-        return replace(self.request, max_results=self._max_results)
 
     def is_responsive(self, cloud: str) -> bool:
         """False where a query for the cloud's prices has failed: further queries are not worth the time."""

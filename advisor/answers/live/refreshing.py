@@ -107,7 +107,7 @@ class Offerings(Struct, frozen=True):
 def ask_offerings(
     names: Sequence[str], region: str, known: Catalog, *, accept_implausible: bool = False
 ) -> Offerings:
-    """The types that an AWS region offers now; raises `LiveError` where it does not respond."""
+    """Whether an AWS region offers each type now; raises `LiveError` where it does not respond."""
     there = offered(names, region)
     is_offered = {name: name in there for name in names}
     return without_vanished(is_offered, region, known, CLOUD, accept_implausible=accept_implausible)
@@ -137,9 +137,8 @@ TRACKER_SECONDS = 120.0
 
 
 def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str, ...]:
-    """The types that the query names, else the matching ones that the region offers in the snapshot.
-
-    Raises `UsageError` for unknown names, and where nothing matches."""
+    """The types that the query names, else the matching ones that the region offers in the snapshot. Raises
+    `UsageError` for unknown names, and where nothing matches."""
     cloud = str(query.cloud)
     bundled.require_region(region, cloud)
     for gpu in query.gpus:
@@ -162,9 +161,8 @@ def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str,
 
 
 def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, say: Say) -> Refresh:
-    """Fetches prices, checks them against known ones, and keeps the believed ones in `folder`.
-
-    Raises `LiveError` where the cloud does not respond: then nothing has changed, as after Ctrl-C."""
+    """Fetches prices, checks them against known ones, and keeps the believed ones in `folder`. Raises
+    `LiveError` where the cloud does not respond: then nothing has changed, as after Ctrl-C."""
     cloud, region, known = question.prices.cloud, question.region, question.known
     offerings = _offerings(question, say)
     names = [name for name in question.names if offerings.offered.get(name, True)]
@@ -246,7 +244,6 @@ def imported_from(
     url: str, folder: Path, today: date, say: Say, *, accept_implausible: bool = False
 ) -> Imported:
     """The price list at `url`, kept in `folder` as an import named after its host, or as refreshed prices.
-
     `today` dates prices without a date. Raises `LiveError` where it cannot be fetched, and `UsageError` for
     an unknown kind of list: then nothing has changed."""
     address = checked_url(url, "--tracker")
@@ -255,13 +252,10 @@ def imported_from(
     content = Deadline(TRACKER_SECONDS).within(host, lambda: download(address))
     with tempfile.TemporaryDirectory() as made:
         # Prices name their file as their source.
-        path = Path(made) / _file_name(host, urlsplit(address).path)
+        name = _safe_name(PurePosixPath(urlsplit(address).path).name) or "prices"
+        path = Path(made) / f"{_safe_name(host)} {name}"
         path.write_bytes(content)
         return import_file(path, _safe_name(host), folder, as_of=today, accept_implausible=accept_implausible)
-
-
-def _file_name(host: str, path: str) -> str:
-    return f"{_safe_name(host)} {_safe_name(PurePosixPath(path).name) or 'prices'}"
 
 
 def _safe_name(text: str) -> str:

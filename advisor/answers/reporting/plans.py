@@ -66,8 +66,6 @@ class Entry(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """The texts and the line number of each option in a mapping."""
-
     texts: dict[str, tuple[str, ...]]
     lines: dict[str, int]
 
@@ -125,9 +123,8 @@ def _root(content: bytes, name: str) -> Node | None:
 
 
 class _Reader:
-    """Reads the YAML nodes of one file, so that every error has a line.
-
-    Values stay texts as written: `region: no` is the text "no", not false."""
+    """Reads the YAML nodes of one file, so that every error has a line. Values stay texts as written:
+    `region: no` is the text "no", not false."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -224,7 +221,6 @@ class _Reader:
         return tuple(str(node.value) for node in nodes)
 
     def _wrong(self, node: Node, fault: UsageError) -> UsageError:
-        """The error with its file and line."""
         return UsageError(
             "{file}, line {line}: {fault}",
             file=self._file,

@@ -167,10 +167,8 @@ class Report(NamedTuple):
 def report(
     context: Context, workloads: Sequence[ReportedWorkload], head: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
-    """`advisor.report/1`: one section per workload, in their order, and the totals.
-
-    All questions are checked before the first is answered. Raises what `recommend` raises, with the
-    workload's line in the plan."""
+    """`advisor.report/1`: one section per workload, in their order, and the totals. All questions are checked
+    before the first is answered. Raises what `recommend` raises, with the workload's line in the plan."""
     check_workloads(context, workloads)
     preparations, sections = Preparations(context.catalog, context.model), list[dict[str, Any]]()
     for workload in workloads:
@@ -220,7 +218,6 @@ def _section(
 
 @contextmanager
 def _with_place(question: ReportedWorkload) -> Iterator[None]:
-    """Adds the workload's line in the plan to an error."""
     try:
         yield
     except AdvisorError as error:
@@ -232,10 +229,9 @@ def _with_place(question: ReportedWorkload) -> Iterator[None]:
 def report_of_saved(
     context: Context, files: Sequence[Input], head: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
-    """The report about saved answers.
-
-    A section is complete where today's catalogue and model still give the same answer. Else, and for language
-    models, it has only what the saved answer contains (`complete` is false)."""
+    """The report about saved answers. A section is complete where today's catalogue and model still give the
+    same answer. Else, and for language models, it has only what the saved answer contains (`complete` is
+    false)."""
     sections: list[dict[str, Any]] = []
     names = Counter[str]()
     for file in files:

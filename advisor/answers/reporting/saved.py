@@ -62,9 +62,8 @@ _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u20
 
 
 def read_saved(file: Input) -> dict[str, Any]:
-    """The document in a file: `advisor.recommendation/1` or `advisor.report/1`.
-
-    Raises `UsageError` for another document, and for one that violates its schema."""
+    """The document in a file: `advisor.recommendation/1` or `advisor.report/1`. Raises `UsageError` for
+    another document, and for one that violates its schema."""
     try:
         document = json.loads(file.content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -118,7 +117,7 @@ def same_answer_today(
     try:
         # Questions of older versions may lack fields: such a report shows only the saved answer.
         question = question_from(document["request"])
-        answer = recommend(question, preparations, today=answered_on(document))
+        answer = recommend(question, preparations, today=date.fromisoformat(document["as_of"]))
     except (AdvisorError, LookupError, TypeError, ValueError, OverflowError):
         return None
     spec, saved = answer.chosen or answer.nearest, document["recommendation"] or document["nearest"]
@@ -141,11 +140,3 @@ def _is_same_spec(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         and record["disk"]["order"] == other["disk"]["order"]
         and all(math.isclose(a, b, rel_tol=_SAME) for a, b in numbers)
     )
-
-
-def answered_on(document: Mapping[str, Any]) -> date:
-    """The day of a saved answer."""
-    try:
-        return date.fromisoformat(document["as_of"])
-    except ValueError:
-        raise UsageError("a saved answer has the impossible day '{day}'", day=document["as_of"]) from None

@@ -38,7 +38,6 @@ from advisor.files import user_folder
 from advisor.messages import Message
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.usable import why_not
-from advisor.questions.network import NetworkQuestion
 from advisor.render.borderline import verify_command
 from advisor.render.facts import (
     Drawn,
@@ -49,7 +48,7 @@ from advisor.render.facts import (
     per_million,
     per_month,
 )
-from advisor.render.records import candidate_block, explanation_document, price_block, spec_fields
+from advisor.render.records import candidate_block, explanation_document, fields, price_block, spec_fields
 from advisor.render.text import AnyAnswer
 from advisor.sweeps.formats import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
@@ -65,7 +64,14 @@ def measured_rows(network: str, task: Task) -> list[dict[str, Any]]:
     key = network, str(task)
     by_trial = {row["trial_id"]: row for row in _bundled() if (row["network"], row["task"]) == key}
     by_trial |= {row["trial_id"]: row for row in _rows(_stored(*key), STORE)}
-    return sorted(by_trial.values(), key=_resources_key)
+    return sorted(
+        by_trial.values(),
+        key=lambda row: (
+            *(row["vcpus"], row["memory_mib"]),
+            row["disk_read_mib_per_second"] or math.inf,
+            row["trial_id"],
+        ),
+    )
 
 
 def bundled_measurements_sha256() -> str:
@@ -77,9 +83,8 @@ def nearest_slice(
     rows: Sequence[Mapping[str, Any]], varied: str, spec: Mapping[str, float | None]
 ) -> list[str]:
     """Ids of the trials to draw with a curve over `varied`: they differ only in `varied`, and their other
-    resources are the measured ones nearest to `spec`.
-
-    Rows and `spec` have `vcpus`, `memory_mib` and `disk_read_mib_per_second`; None: no limit."""
+    resources are the measured ones nearest to `spec`. Rows and `spec` have `vcpus`, `memory_mib` and
+    `disk_read_mib_per_second`; None: no limit."""
     left = list(rows)
     for name in _RICH:
         if name != varied and left:
@@ -91,11 +96,6 @@ def nearest_slice(
 def _distance(number: float | None, other: float | None) -> float:
     """The absolute log ratio of two amounts; None (no limit) counts as 1e6."""
     return abs(math.log(number or 1e6) - math.log(other or 1e6))
-
-
-def _resources_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    disk = row["disk_read_mib_per_second"] or math.inf
-    return row["vcpus"], row["memory_mib"], disk, row["trial_id"]
 
 
 @cache
@@ -247,9 +247,8 @@ def _choice(spec: Spec, median: float, market: Market, price: Price) -> dict[str
 
 
 def regions(spec: Spec, catalog: Catalog) -> list[dict[str, Any]]:
-    """The spec's price in each region that sells it on the market of the offer, cheapest first.
-
-    Where the disk has no known price, the total is null and the region comes last."""
+    """The spec's price in each region that sells it on the market of the offer, cheapest first. Where the
+    disk has no known price, the total is null and the region comes last."""
     offer, rows = spec.offer, []
     name, cloud = offer.instance.name, offer.instance.cloud
     for region in catalog.regions_of(name, cloud):
@@ -258,12 +257,10 @@ def regions(spec: Spec, catalog: Catalog) -> list[dict[str, Any]]:
             price = offer.price
         if price:
             rows.append(_region(spec, catalog, region, price))
-    return sorted(rows, key=_cheapest_first)
-
-
-def _cheapest_first(row: dict[str, Any]) -> tuple[bool, float, str]:
-    total = row["total_usd_per_hour"]
-    return total is None, total or row["usd_per_hour"], row["region"]
+    total = "total_usd_per_hour"
+    return sorted(
+        rows, key=lambda row: (row[total] is None, row[total] or row["usd_per_hour"], row["region"])
+    )
 
 
 def _region(spec: Spec, catalog: Catalog, region: str, price: Price) -> dict[str, Any]:
@@ -301,16 +298,20 @@ _Key = tuple[object, ...]
 
 def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[str, Any]]:
     """One row per spec, cheapest first: those that the answer names, the front of price and lower bound
-    without the target and the price limit, and for each GPU the spec with the cheapest samples.
-
-    Specs of `table` have the catalogue's coarse disk sizes; those of the answer are fitted to the target."""
-    request, free = answer.request, _without_limits(answer.request)
+    without the target and the price limit, and for each GPU the spec with the cheapest samples. Specs of
+    `table` have the catalogue's coarse disk sizes; those of the answer are fitted to the target."""
+    request = answer.request
+    # The reader weighs target, price and run limits in the chart.
+    free = replace(request, target_throughput=None, max_usd_per_hour=None, max_hours=None, max_run_usd=None)
     named = _named_candidates(answer)
     known = {_key(candidate) for candidate in named}
     specs = specs_of(free, table) if table else []
     others = [candidate for candidate in specs if _key(candidate) not in known]
     drawn = {_key(candidate): candidate for candidate in (*named, *pareto_front((*named, *others)))}
-    for candidate in _best_of_each_gpu(others):
+    best: dict[str | None, Candidate] = {}
+    for candidate in sorted(others, key=lambda spec: spec.spec.total_usd_per_hour / spec.prediction.lower):
+        best.setdefault(candidate.spec.offer.instance.gpu_name, candidate)
+    for candidate in best.values():
         drawn.setdefault(_key(candidate), candidate)
     good = (*answer.ranked, *answer.pareto, *(specs_of(request, table) if table else ()))
     answering = set(map(_key, good))
@@ -319,11 +320,6 @@ def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[s
         for key, candidate in drawn.items()
     ]
     return drawn_rows(rows)
-
-
-def _without_limits(request: NetworkQuestion) -> NetworkQuestion:
-    """The request without the target, price and run limits: the reader weighs these in the chart."""
-    return replace(request, target_throughput=None, max_usd_per_hour=None, max_hours=None, max_run_usd=None)
 
 
 def _named_candidates(answer: Recommendation) -> list[Candidate]:
@@ -335,17 +331,6 @@ def _named_candidates(answer: Recommendation) -> list[Candidate]:
     for candidate in filter(None, named):
         candidates.setdefault(_key(candidate), candidate)
     return list(candidates.values())
-
-
-def _best_of_each_gpu(specs: Iterable[Candidate]) -> Sequence[Candidate]:
-    best: dict[str | None, Candidate] = {}
-    for spec in sorted(specs, key=_sample_usd):
-        best.setdefault(spec.spec.offer.instance.gpu_name, spec)
-    return list(best.values())
-
-
-def _sample_usd(candidate: Candidate) -> float:
-    return candidate.spec.total_usd_per_hour / candidate.prediction.lower
 
 
 def _key(candidate: Candidate) -> _Key:
@@ -362,17 +347,20 @@ def network_section(
     candidate = answer.chosen or answer.nearest
     if candidate is None:
         return bare
-    subject = Subject(context, answer.request, candidate)
+    subject, disk = Subject(context, answer.request, candidate), candidate.spec.disk.rate
     known = measured_rows(answer.request.network, answer.request.task)
     rows, lines = price_throughput(answer, table), curves(subject)
-    block = curves_block(lines)
+    block, has = curves_block(lines), fields(subject.instance, "vcpus memory_mib")
+    has["disk_read_mib_per_second"] = disk.read_mib_per_second
+    for name, varied in _MEASURED_FIELD.items():
+        block[name]["measured"] = nearest_slice(known, varied, has)
     explained = bare["recommendation"]["explanation"]
     if not explained and (explanation := explained_answer(answer, context)):
         explained = explanation_document(*explanation)
     return _with_places(bare, candidate.spec, candidate.prediction.median, context.catalog, known, as_of) | {
         "price_throughput": rows,
         "break_even": break_evens(rows),
-        "curves": _with_measured(block, known, subject),
+        "curves": block,
         "measured": known,
         "sensitivity": sensitivity(subject, explained, block),
         "gpu_memory": gpu_memory_block(subject, lines),
@@ -402,7 +390,6 @@ def _with_places(
     measured: Sequence[Mapping[str, Any]],
     as_of: date,
 ) -> dict[str, Any]:
-    """The section with the spec's cost by market and region, and the ages of these data."""
     places = regions(spec, catalog)
     return bare | {
         "complete": True,
@@ -442,17 +429,3 @@ def bare_section(document: Mapping[str, Any], name: str = "", command: str = "")
         "evidence": [],
         "data_ages": [],
     }
-
-
-def _with_measured(
-    block: dict[str, Any], known: Sequence[Mapping[str, Any]], subject: Subject
-) -> dict[str, Any]:
-    instance = subject.instance
-    spec = {
-        "vcpus": instance.vcpus,
-        "memory_mib": instance.memory_mib,
-        "disk_read_mib_per_second": subject.candidate.spec.disk.rate.read_mib_per_second,
-    }
-    for name, varied in _MEASURED_FIELD.items():
-        block[name]["measured"] = nearest_slice(known, varied, spec)
-    return block

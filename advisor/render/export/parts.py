@@ -50,7 +50,7 @@ def chance_text(probability: float | None) -> str:
     return f", {100 * modest(probability):.0f} % sure to meet the target and limits that were asked for"
 
 
-def header(start: Start, mark: str = "#") -> str:
+def header(start: Start) -> str:
     """Return comment lines: what the file is for, and at what price and rate."""
     spec = start.spec
     lines = [
@@ -65,7 +65,7 @@ def header(start: Start, mark: str = "#") -> str:
         lines.append(f"The rate counts on {start.network.gbit_per_second:g} Gbit/s between nodes.")
         if start.network.takes_several_cards:
             lines.append("That takes EFA on all network cards, which nothing here sets up.")
-    return "".join(f"{mark} {line}\n" for line in lines)
+    return "".join(f"# {line}\n" for line in lines)
 
 
 PLACEMENT_GROUP = "advised"

@@ -62,11 +62,6 @@ class Texts(Struct, frozen=True):
         text = render(sentence, lambda text: gettext_of(text) if text else "", spell)
         return text if self.language == LANGUAGES[0] else _SPACED.sub("", text)
 
-    def speaks(self, sentence: Message | str) -> bool:
-        """Return whether the sentence has a translation into this language."""
-        text = sentence.text if isinstance(sentence, Message) else sentence
-        return self.language == LANGUAGES[0] or translator(self.language).gettext(text) != text
-
 
 @cache
 def translator(language: str) -> gettext.NullTranslations:

@@ -9,7 +9,6 @@ import ast
 import csv
 import io
 import json
-import re
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -45,7 +44,6 @@ ERRORS = {
 _SHARES = ("under 5 %", "5 to 10 %", "10 to 15 %", "15 to 20 %", "over 20 %")
 _TERMS = ("other people's hosts", *(f"{share} interrupted within a month" for share in _SHARES))
 _UNITS = ("images/s", "sequences/s", "samples/s", "tokens/s", "output tokens/s")
-_WIDE = dict(zip(",:;?!", "，：；？！", strict=True))  # noqa: RUF001
 # A fixed date, so that the same texts give the same bytes.
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -96,14 +94,8 @@ def updated() -> Catalog:
     for message in today:
         before = known.get(message.id, message.context) if message.id else None
         if before is not None and before.string:
-            message.string = full_width(str(before.string))
+            message.string = str(before.string)
     return today
-
-
-def full_width(text: str) -> str:
-    """Make the punctuation after Chinese characters full-width, as is usual in Chinese."""
-    text = re.sub(r"([\u4e00-\u9fff])\(([^()]*)\)", r"\1（\2）", text)  # noqa: RUF001
-    return re.sub(r"(?<=[\u4e00-\u9fff\uff09])([,:;?!]) ?", lambda sign: _WIDE[sign[1]], text)
 
 
 def po_bytes(catalogue: Catalog) -> bytes:

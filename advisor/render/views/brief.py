@@ -14,6 +14,7 @@ from advisor.messages import FieldName, Message, Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
 from advisor.render.borderline import SAFE, Behind, modest
 from advisor.render.facts import (
+    OF_A_SPEC,
     answer_facts,
     covers_clouds,
     decision_of,
@@ -66,7 +67,6 @@ _FASTER = 1.05
 # the second factor on the cost per sample and the third on the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
 _ANYWHERE = Message("any region ({option})", option=FieldName("region"))
-_OF_A_SPEC = ("cloud", "instance_type", "count", "market")
 # Prices within the first ratio count as equal. A lower bound above the second share of the median is omitted.
 _NEAR, _AS_GOOD = 1.02, 0.98
 # A stage used less than this share is not named as the next bottleneck.
@@ -455,17 +455,17 @@ def other_kinds(document: Record) -> Sequence[Record]:
             first.setdefault(_kind(each), each)
     others = list(first.values())[1:]
     shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
-    return [each for each in others if not any(_is_same(each, spec) for spec in shown)]
+    return [
+        each
+        for each in others
+        if not any(all(each[name] == spec.get(name) for name in OF_A_SPEC) for spec in shown)
+    ]
 
 
 def _kind(spec: Record) -> tuple[Any, ...]:
     gpu = spec["gpu"] or {}
     gpus = gpu.get("count") if spec.get("run") else None
     return gpu.get("name"), gpus, spec["cloud"], spec["market"], spec["count"] > 1
-
-
-def _is_same(spec: Record, other: Record) -> bool:
-    return all(spec[name] == other.get(name) for name in _OF_A_SPEC)
 
 
 def _is_worth(spec: Record, chosen: Record) -> bool:

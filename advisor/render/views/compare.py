@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from advisor.domain import InstancePrediction, InstanceType, OnGpu, geometric_mean, relative
+from advisor.domain import InstancePrediction, InstanceType, OnGpu, relative
 from advisor.domain.decision import Text
-from advisor.domain.language import ServingPrediction, TuningPrediction
 from advisor.domain.results import DECIDES, START
 from advisor.messages import Message
 from advisor.naming import asked_of
@@ -19,8 +17,10 @@ from advisor.questions.reading import question_document
 from advisor.render.blocks import Column, Items, Look, Part, Table, percent
 from advisor.render.borderline import modest
 from advisor.render.document import Sources
+from advisor.render.facts import per_million
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.language_document import serving_block, tuning_block
+from advisor.render.language_document import LanguagePrediction
+from advisor.render.language_document import prediction_block as language_block
 from advisor.render.phrases import ENGINES, gpus_text, seconds_text, way_text
 from advisor.render.records import (
     disk_block,
@@ -75,21 +75,6 @@ TUNING_COLUMNS = {
     **same_paths("cloud region"),
     **{"price_kind": "price.kind", "price_as_of": "price.as_of"},
 }
-# Text for a table cell about what an instance misses, by code: the figure and its limit.
-_MISSED = {
-    "users": "serves {held:,} of {users:,} users at once",
-    "ttft": "{which}TTFT {figure:,g} > {limit:,g} {unit}",
-    "tpot": "{which}TPOT {figure:,g} > {limit:,g} {unit}",
-    "e2e": "{which}request {figure:,g} > {limit:,g} {unit}",
-    "latency": "p99 {ms:,g} > {limit:,g} ms",
-    "too_slow": "{figure:rate} < {target:target}/s",
-    "load": "{rate:,g} < {target:target} requests/s",
-    "too_long": "{figure:hours} > {limit:hours}",
-    "over_max_cost": "{figure:usd} > {limit:usd}",
-    "over_max_price": "{usd:usd} > {limit:usd}/h",
-    "slow_first_epoch": "1st epoch {hours:hours} > {most:hours}",
-}
-LanguagePrediction = ServingPrediction | TuningPrediction
 Record = Mapping[str, Any]
 
 
@@ -159,25 +144,21 @@ def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) 
             **gpu_prediction_block(cell.workload, cell.prediction),
             "relative": relative(cell.prediction, baseline.prediction),
             "relative_to": baseline.gpu.name if baseline.workload else None,
-            "usd_per_gpu_hour": usd.get(cell.gpu.name),
-            "usd_per_million_samples": _usd_per_million(cell, usd.get(cell.gpu.name)),
+            "usd_per_gpu_hour": (price := usd.get(cell.gpu.name)),
+            "usd_per_million_samples": per_million(price, cell.prediction.median)
+            if price and cell.prediction
+            else None,
         }
         for cell in cells
     ]
 
 
-def _usd_per_million(cell: OnGpu, usd: float | None) -> float | None:
-    """Return the dollars per million samples at the median rate; None without a price or a rate."""
-    return usd / (cell.prediction.median * 3600) * 1e6 if usd and cell.prediction else None
-
-
 def _column(heading: str, of: str | Callable[[Record], Any], look: Look = Look.TEXT) -> Column:
     """Return a column with a dash in rows that have no value; `of` is a path or a function."""
-    return Column(heading, (lambda row: value_at(row, of)) if isinstance(of, str) else of, look, "-")
+    return Column(heading, of, look, "-")
 
 
 def _rate_columns(confidence: float) -> list[Column]:
-    """Return the columns 'p10/s' and 'median/s'."""
     path = "predicted.throughput"
     return [
         _column(f"{lower_name(confidence)}/s", f"{path}.lower", Look.LOWER),
@@ -201,15 +182,8 @@ def _paid_columns(rows: Sequence[Record], million: Column) -> list[Column]:
     def per_hour(row: Record) -> float | None:
         return row.get("total_usd_per_hour") or value_at(row, "price.total_usd_per_hour") or None
 
-    def seen(row: Record) -> str | None:
-        price = row.get("price")
-        return (
-            price["as_of"][:7] if price and price["low_usd_per_hour"] < price["high_usd_per_hour"] else None
-        )
-
     run = [_column("run", hours, Look.NUMBER), _column("run costs", "run.usd.median", Look.COST)]
-    dated = [_column("seen", seen)] if any(map(seen, rows)) else []
-    return [_column("per hour", per_hour, Look.USD), *dated, *(run if any(map(hours, rows)) else [million])]
+    return [_column("per hour", per_hour, Look.USD), *(run if any(map(hours, rows)) else [million])]
 
 
 def instances_text(
@@ -218,7 +192,7 @@ def instances_text(
     """Return a table of instances in the order given, then what some miss and why others are left out."""
     gaps = [{"instance_type": each.instance.name, **instance_block(each.instance)} for each in misfits]
     first = [_column("instance", "instance_type", Look.NAME), _column("gpu", _gpus)]
-    missed = {row["instance_type"]: list(_missed(row)) for row in rows}
+    missed = {row["instance_type"]: _missed(row) for row in rows}
     below = [
         Part("Misses", [Items(_by_instance(missed))]),
         Part("Left out", [Items([str(each.why) for each in misfits])]),
@@ -251,29 +225,9 @@ def _gpus(row: Record) -> str | None:
     return gpu and gpus_text(gpu["name"], gpu["count"]).replace(" ", "\u00a0")
 
 
-def _missed(row: Record) -> Iterator[str]:
-    """Yield what an instance misses, or may miss."""
-    for text in row["warnings"]:
-        if isinstance(text, Message) and is_miss(text):
-            yield _missed_text(text, row)
-
-
-def _missed_text(warning: Message, row: Record) -> str:
-    """'TPOT 97.4 > 50 ms': the figure and the limit that it misses, or its bound if the median keeps the
-    limit. For users, the figure counts those with a request in flight or thinking."""
-    why = cast(Message, warning.parameters["why"])
-    form, values = _MISSED.get(str(why.code), why.text), dict[str, Any](why.parameters)
-    time = getattr(values.get("time"), "parameters", {})
-    values["which"] = f"p{time['percentile']} of " if "percentile" in time else "mean "
-    bounds = [values[name] for name in ("median", "upper", "lower", "rate") if name in values]
-    if bounds:
-        median, limit = bounds[0], values.get("limit", values.get("target"))
-        keeps = median >= limit if "target" in values else median <= limit
-        values["figure"] = bounds[-1] if keeps else median
-        form = f"maybe {form}" if keeps else form
-    if "held" in values and "held" in row:
-        values["held"] = min(round(row["held"]), values["users"])
-    return str(Message(form, **values))
+def _missed(row: Record) -> list[str]:
+    warnings = [text for text in row["warnings"] if isinstance(text, Message) and is_miss(text)]
+    return [str(text.parameters["why"]) for text in warnings]
 
 
 def notes_lines(rows: Sequence[Record]) -> list[str]:
@@ -316,8 +270,7 @@ def _price_text(row: Record) -> str:
 
 
 def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], baseline: str) -> list[str]:
-    """Return a table per network: the rates of each GPU, their ratio to the baseline's median, and costs. For
-    several networks, a last table has the geometric mean of the ratios."""
+    """Return a table per network: the rates of each GPU, their ratio to the baseline's median, and costs."""
     lines: list[str] = []
     for request, rows in tables:
         base = rows[0]["relative_to"]
@@ -342,13 +295,6 @@ def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], basel
             names = [row["gpu"]["name"] for row in rows if row[field] is None]
             lines += folded(f"{why}: {', '.join(names)}") if names else []
         lines.append("")
-    if len(tables) > 1:
-        means = [
-            {"gpu": row[0]["gpu"], "relative": geometric_mean([each["relative"] for each in row])}
-            for row in zip(*(rows for _, rows in tables), strict=True)
-        ]
-        table = Table([_column("gpu", "gpu.name", Look.NAME), _RELATIVE], means)
-        lines += ["all of them, where each fits (geometric mean)", "", *block_lines([table]), ""]
     return [*lines, *folded(_ALONE)]
 
 
@@ -366,12 +312,7 @@ def language_comparison_document(
     misfits: Sequence[Misfit],
 ) -> dict[str, Any]:
     """Return how instances that serve or fine-tune compare; `relative` is the median over the baseline's."""
-    blocks = {
-        each.instance.name: tuning_block(each, request.confidence)
-        if isinstance(each, TuningPrediction)
-        else serving_block(each, request.confidence, sources)
-        for each in predictions
-    }
+    blocks = {each.instance.name: language_block(each, request.confidence, sources) for each in predictions}
     first = blocks[baseline.instance.name]["predicted"]["throughput"]["median"]
     rows = [
         block
@@ -394,22 +335,21 @@ def language_comparison_document(
 
 
 def language_comparison_text(
-    predictions: Sequence[LanguagePrediction],
-    baseline: LanguagePrediction,
-    request: ServingQuestion | TuningQuestion,
-    sources: Sources,
-    misfits: Sequence[Misfit],
+    document: Mapping[str, Any], request: ServingQuestion | TuningQuestion, misfits: Sequence[Misfit]
 ) -> str:
     """Return the comparison as text for a terminal."""
-    document = language_comparison_document(predictions, baseline, request, sources, misfits)
-    rows, t = list(map(partial(_holding, request), document["rows"])), report_texts("en")
+    rows, t = document["rows"], report_texts("en")
+
+    def sure(row: Record) -> float | None:
+        return None if (chance := row.get("probability")) is None else modest(chance)
+
     tunes = isinstance(request, TuningQuestion)
     columns = [*(_tuning_columns if tunes else _serving_columns)(rows, request.confidence), _RELATIVE]
     if any(row["probability"] is not None for row in rows):
-        columns.append(_column("sure", _sure, Look.SHARE))
+        columns.append(_column("sure", sure, Look.SHARE))
     binds = {row["instance_type"]: [binding_text(row, t)] for row in rows}
     bound = block_lines([Part("Bound by", [Items(_by_instance(binds))])])
-    title = f"{asked_text(document, t)}; {_computes(rows[0])}; x: rate relative to {baseline.instance.name}"
+    title = f"{asked_text(document, t)}; {_computes(rows[0])}; x: rate relative to {document['baseline']}"
     shown = instances_text(title, columns, rows, misfits)
     return "\n".join([*shown, *_verdict(rows, request.confidence), *bound, *notes_lines(rows)])
 
@@ -427,18 +367,6 @@ def _verdict(rows: Sequence[Record], confidence: float) -> list[str]:
     first = min(sure, key=usd) if sure else max(judged, key=lambda row: float(row["probability"]))
     says = "Cheapest that does it" if sure else f"None is {percent(confidence)} sure to do it; surest"
     return ["", f"{says}: {first['instance_type']}, {percent(modest(first['probability']))} sure"]
-
-
-def _sure(row: Record) -> float | None:
-    return None if row.get("probability") is None else modest(row["probability"])
-
-
-def _holding(request: ServingQuestion | TuningQuestion, row: Record) -> Record:
-    """Add to a row the users that a serving instance can hold, with a request in flight or thinking."""
-    if (rates := value_at(row, "serving.rates")) is None:
-        return row
-    thinks = getattr(request, "think_seconds", 0.0) * rates["requests_per_second"]["median"]
-    return {**row, "held": rates["concurrency"] + thinks}
 
 
 def _computes(row: Record) -> str:
@@ -459,11 +387,6 @@ def _tuning_columns(rows: Sequence[Record], confidence: float) -> list[Column]:
     return [_column("micro-batch", batch), *_rate_columns(confidence), *paid]
 
 
-def _way(row: Record) -> str | None:
-    """'2\u00a0x\u00a0TP4'."""
-    return row.get("serving") and way_text(row["serving"]["placement"]).replace(" ", "\u00a0")
-
-
 def _serving_columns(rows: Sequence[Record], confidence: float) -> list[Column]:
     """Return columns of how the GPUs share the work ('2 x TP4'), rates, mean times, and cost."""
 
@@ -471,9 +394,12 @@ def _serving_columns(rows: Sequence[Record], confidence: float) -> list[Column]:
         path = f"serving.rates.{name}_seconds.median"
         return lambda row: None if (seconds := value_at(row, path)) is None else seconds_text(seconds)
 
+    def way(row: Record) -> str | None:
+        return row.get("serving") and way_text(row["serving"]["placement"]).replace(" ", "\u00a0")
+
     million = _column("1M out", "cost.usd_per_million_output_tokens.median", Look.USD)
     return [
-        _column("runs as", _way),
+        _column("runs as", way),
         *_rate_columns(confidence),
         *(_column(name.upper(), mean(name), Look.NUMBER) for name in ("ttft", "tpot")),
         *_paid_columns(rows, million),

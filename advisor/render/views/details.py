@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 
 from advisor.domain import LIST
 from advisor.domain.words import StepKind
-from advisor.render.blocks import Column, English, Items, Look, Paragraph, Part, Table, plain, translated
-from advisor.render.charts import curves_picture, front_picture, memory_picture, price_picture, stages_picture
-from advisor.render.facts import covers_clouds, section_run_usd, spec_name
+from advisor.render.blocks import Column, Items, Look, Paragraph, Part, Table, plain, translated
+from advisor.render.charts import curves_picture, front_picture, price_picture
+from advisor.render.facts import covers_clouds, section_run_usd
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import count_text, way_text
 from advisor.render.sentences import (
     alternative_columns,
     columns_of,
     cost_columns,
-    disk_name,
     instead_columns,
     rate_columns,
     rejected_columns,
@@ -27,9 +26,11 @@ from advisor.render.sentences import (
 )
 from advisor.render.text import lower_name, upper_name
 from advisor.render.views.specs import TIMES
-from advisor.units import format_mib, format_rate, format_usd
+from advisor.units import format_mib, format_rate
 
 Record = Mapping[str, Any]
+# How many other specs a first page shows.
+_COMPARED = 4
 # Gains below this percentage of the rate are shown as none.
 _NOTHING_PERCENT = 0.05
 
@@ -39,18 +40,14 @@ class Room(NamedTuple):
     `brief` says why there are neither charts nor tables. The data formats always have everything."""
 
     workloads: float
-    specs: int = 0
-    rejected: int = 0
-    regions: int = 0
-    turns: int = 0
+    rows: int = 0
     alternatives: int = 100
-    batches: bool = True
-    costs: bool = True
     brief: str = ""
 
-
-# How many other specs a first page shows.
-_COMPARED = 4
+    @property
+    def is_tight(self) -> bool:
+        """Whether parts of less interest are left out."""
+        return self.alternatives < _COMPARED
 
 
 def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
@@ -59,8 +56,7 @@ def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     stages, on_cpu = section["bottleneck"], _computes_on_cpu(section)
     if stages and stages["stages"]:
         table = stages_table(stages["stages"], t, on_cpu=on_cpu)
-        chart = stages_picture(stages, t, on_cpu=on_cpu)._replace(note=t("stages.note"), table=table)
-        yield Part(t("stages.title"), [chart], detail=True)
+        yield Part(t("stages.title"), [table, Paragraph(t("stages.note"), "note")], detail=True)
     settings = section["recommendation"].get("other_settings", ())
     if settings:
         table = Table(settings_columns(settings, t, on_cpu=on_cpu), settings)
@@ -71,9 +67,8 @@ def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
         note = t("curves.note" if measured else "curves.note_none")
         yield Part(t("curves.title"), [curves_picture(section, t)._replace(note=note)], detail=True)
     yield sensitivity_part(section["sensitivity"], t, on_cpu=on_cpu)
-    yield Part(t("break.title"), list(_turns(section, t, room)), detail=True)
     memory = section["gpu_memory"]
-    if memory and memory["batches"] and room.batches:
+    if memory and memory["batches"] and not room.is_tight:
         columns = [
             *columns_of(
                 t,
@@ -83,12 +78,11 @@ def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
             ),
             *rate_columns(t, section["answer"]["confidence"], "reached.")[:2],
         ]
-        table = Table(columns, memory["batches"], _is_chosen)
-        yield Part(t("memory.title"), [memory_picture(memory, t), table], detail=True)
+        has = Paragraph(t("memory.has", name=memory["gpu"], has=format_mib(memory["has_mib"])))
+        yield Part(t("memory.title"), [has, Table(columns, memory["batches"], _is_chosen)], detail=True)
 
 
 def _computes_on_cpu(section: Record) -> bool:
-    """Return whether the spec of a section has no GPU."""
     spec = section["answer"]["spec"]
     return bool(spec) and spec["gpu"] is None
 
@@ -179,12 +173,12 @@ def steps_parts(document: Record, t: Texts) -> list[Part]:
 
 def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
     """Yield the other specs, and the rejected types."""
-    if answer["recommendation"] and room.alternatives > _COMPARED:
+    if answer["recommendation"] and not room.is_tight:
         yield Part(t("others.title"), list(_others(answer, t, room)), detail=True)
     rejected = answer["rejected"]
     if rejected:
         columns = rejected_columns(t, clouds=covers_clouds(answer))
-        blocks = [*_shortened(columns, rejected, room.rejected, t)]
+        blocks = [*_shortened(columns, rejected, room.rows, t)]
         if len(rejected) < (count := answer["catalog"]["offers_rejected"]):
             blocks = [*blocks[:1], Paragraph(t("rejected.some", count=f"{count:,}"), "note")]
         if (most := answer["request"].get("max_count") or 1) > 1:
@@ -214,7 +208,7 @@ def price_part(section: Record, t: Texts, room: Room) -> Part:
         *rate_columns(t, confidence),
         *cost_columns(t, rows[0]),
     ]
-    return Part(t("price.title"), [chart, *_shortened(columns, rows, room.specs, t, _is_chosen)], detail=True)
+    return Part(t("price.title"), [chart, *_shortened(columns, rows, room.rows, t, _is_chosen)], detail=True)
 
 
 def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
@@ -244,7 +238,7 @@ def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
         ("kind", lambda region: t.known("kind." + region["kind"], region["kind"])),
         ("as_of", "as_of", Look.DAY),
     )
-    regions = [*_shortened(columns, section["regions"], room.regions, t, _is_chosen)]
+    regions = [*_shortened(columns, section["regions"], room.rows, t, _is_chosen)]
     yield Part(t("regions.title"), regions, detail=True)
     columns = columns_of(
         t,
@@ -256,7 +250,7 @@ def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
             Look.WHOLE,
         ),
         ("kind", lambda age: t.known("kind." + age["kind"], age["kind"]), Look.NAME),
-        ("source", lambda age: English(age["source"]), Look.LONG),
+        ("source", "source", Look.LONG),
     )
     if section["data_ages"]:
         yield Part(t("ages.title"), [Table(columns, section["data_ages"])], detail=True)
@@ -330,39 +324,6 @@ def evidence_part(facts: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part:
         ("matters", lambda fact: t("yes" if fact["inside"] else "no")),
     )
     return Part(t("evidence.title"), [Table(columns, facts)] if facts else [], detail=True)
-
-
-def _turns(section: Record, t: Texts, room: Room) -> Iterator[Any]:
-    """Yield the break-even points along the front, starting next to those of the pick."""
-    turns, clouds = section["break_even"], covers_clouds(section["recommendation"])
-    if not turns or not room.turns:
-        return
-
-    def name(spec: Record) -> str:
-        cloud = f" ({spec['cloud']})" if clouds and "cloud" in spec else ""
-        return f"{spec_name(spec)}{cloud}{t('brief.comma')}{disk_name(spec['disk'], t)}"
-
-    def pays(turn: Record) -> str:
-        return t(
-            "break.pays",
-            usd=format_usd(turn["dearer_pays_below_usd_per_hour"]),
-            now=format_usd(turn["dearer"]["total_usd_per_hour"]),
-            verdict=t("break.yes" if turn["dearer_pays_now"] else "break.no"),
-        )
-
-    near = next((number for number, turn in enumerate(turns) if turn["of_chosen"]), 0)
-    shown = turns[max(0, near - 1) :][: room.turns]
-    columns = columns_of(
-        t,
-        ("cheaper", lambda turn: name(turn["cheaper"]), Look.LONG),
-        ("dearer", lambda turn: name(turn["dearer"]), Look.LONG),
-        ("turns", "at_samples_per_second", Look.LOWER),
-        ("pays", pays),
-    )
-    yield Table(columns, shown, lambda turn: bool(turn["of_chosen"]))
-    yield Paragraph(t("break.note"), "note")
-    if len(turns) > room.turns:
-        yield Paragraph(t("more.rows", count=len(turns) - len(shown)), "note")
 
 
 def _others(answer: Record, t: Texts, room: Room) -> Iterator[Any]:

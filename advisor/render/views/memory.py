@@ -139,7 +139,6 @@ def _parts(peak: GpuPeak) -> list[tuple[str, float, str]]:
 
 
 def _notes(answer: MemoryAnswer) -> list[str]:
-    """Return notes that a reader needs to understand the answer."""
     notes = [
         "Largest batch: the upper bound fits what the driver leaves of the card. One GPU, PyTorch "
         "eager, nothing else on it."

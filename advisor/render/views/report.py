@@ -8,7 +8,6 @@ from typing import Any
 
 from advisor.catalog.live import is_live, refresh_command
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
-from advisor.messages import Message
 from advisor.render.blocks import (
     Block,
     Command,
@@ -38,6 +37,7 @@ from advisor.render.facts import (
     type_name,
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
+from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.records import WEAK
 from advisor.render.sentences import (
     asked_sentence,
@@ -51,7 +51,6 @@ from advisor.render.sentences import (
     headline,
     price_call_leaves,
     relax_sentence,
-    sample_name,
 )
 from advisor.render.text import lower_name
 from advisor.render.views.brief import other_kinds, trial_leaves, whole_rows
@@ -77,16 +76,9 @@ _UNSURE = (Behind.PRICE, Behind.UNMEASURED)
 
 
 # These limits keep a file below 1.5 MB for any number of workloads.
-FILE = (
-    Room(10, specs=10, rejected=12, regions=12, turns=6),
-    Room(50, rejected=2, regions=2, turns=2, alternatives=2, batches=False),
-    Room(inf, brief="totals.brief"),
-)
+FILE = (Room(10, rows=12), Room(50, rows=2, alternatives=2), Room(inf, brief="totals.brief"))
 # These limits keep Markdown within the maximum length of a comment.
-COMMENT = (
-    Room(inf, specs=12, rejected=6, regions=6, turns=3, alternatives=8),
-    Room(inf, costs=False, brief="markdown.brief"),
-)
+COMMENT = Room(inf, rows=6, alternatives=8), Room(inf, brief="markdown.brief")
 
 
 def report_page(document: Record, language: str, room: Room) -> Page:
@@ -96,27 +88,17 @@ def report_page(document: Record, language: str, room: Room) -> Page:
     blocks: list[Block] = [totals_section(document, t, room.brief)] if len(sections) > 1 else []
     # Those who pay only read the first pages.
     for number, section in enumerate(sections, 1):
-        blocks.append(Section(_name(section, t), f"w{number}", list(_answer(section, t, room))))
+        blocks.append(Section(section["name"], f"w{number}", list(_answer(section, t, room))))
     for number, section in enumerate(sections if not room.brief else (), 1):
-        appendix = t("appendix.title", name=_name(section, t))
+        appendix = t("appendix.title", name=section["name"])
         blocks.append(Section(appendix, f"w{number}-more", list(_appendix(section, t, room))))
-    first = sections[0] if sections else {"name": ""}
-    title = _name(first, t) if first["name"] == document["title"] else document["title"]
     again = _again(document, "" if language == "en" else f" --language {language}", t)
-    return Page(t("kicker_of", date=document["as_of"]), title, [*blocks, again])
+    return Page(t("kicker_of", date=document["as_of"]), document["title"], [*blocks, again])
 
 
-def _name(section: Record, t: Texts) -> str:
-    """'googlenet 推理': a workload's default name in the reader's language, or the name that it was given."""
-    name, task = str(section["name"]), str(section["answer"]["task"])
-    model = name.removesuffix(f" {task}")
-    is_usual = model == section["answer"]["model"] or f" --model {model} " in section["command"]
-    return f"{model} {translated(Message(task), t)}" if model != name and is_usual else name
-
-
-def short_parts(section: Record, language: str = "en") -> Iterator[Leaf | Part]:
+def short_parts(section: Record) -> Iterator[Leaf | Part]:
     """Yield one answer with its chart, as a notebook shows it."""
-    t, answer, room = report_texts(language), section["recommendation"], Room(1, specs=8)
+    t, answer, room = report_texts("en"), section["recommendation"], Room(1, rows=8)
     yield from _answer(section, t, room)
     if is_language(answer):
         yield from (*serving_parts(answer, t), *other_parts(answer, t, room))
@@ -130,7 +112,7 @@ def _appendix(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     spec = answer["recommendation"]
     sure = section["answer"]["confidence"]
     yield Paragraph(t("answer.p10", p10=lower_name(sure), percent=plain(100 * sure)), "note")
-    if spec and room.batches:
+    if spec and not room.is_tight:
         yield Part(t("detail.title"), [spec_facts(spec, answer["request"], t)], detail=True)
     yield from serving_parts(answer, t) if is_language(answer) else network_parts(section, t, room)
     yield from other_parts(answer, t, room)
@@ -147,17 +129,16 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     yield Paragraph(t.joined([headline(answer, t), *_cost_sentences(section, t)]), "answer")
     yield _payers_facts(section, t)
     evidence = evidence_word(facts["spec"]["risk"], t)
-    basis = basis_sentence(answer["recommendation"], t, has_risk=False)
-    says = [t("answer.evidence", evidence=evidence, basis=basis.rstrip(".\u3002"))]
-    yield Paragraph(t.joined(says), "note")
+    basis = basis_sentence(answer["recommendation"], t, has_risk=False).rstrip(".\u3002")
+    yield Paragraph(t("answer.evidence", evidence=evidence, basis=basis), "note")
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     if price := list(price_call_leaves(answer, t)):
         whole = [leaf._replace(text=_capitalised(leaf.text)) for leaf in price if isinstance(leaf, Paragraph)]
         yield Part(t("price_call.title"), [*whole, *(leaf for leaf in price if isinstance(leaf, Command))])
-    if section["costs"] and section["costs"]["choices"] and room.costs:
-        yield _costs(section, t)
     if not room.brief:
+        if section["costs"] and section["costs"]["choices"]:
+            yield _costs(section, t)
         yield Part(t("compared.title"), list(_compared(section, t, room)))
         leaves = [*_unproven(section, t), *trial_leaves(answer, t), *_today(section, t)]
         yield Part(t("next.title"), leaves)
@@ -295,7 +276,6 @@ def _compared_rows(section: Record, most: int) -> list[dict[str, Any]]:
 
 
 def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
-    """Yield the answer if no spec meets the question."""
     answer, clouds = section["recommendation"], covers_clouds(section["recommendation"])
     yield Paragraph(headline(answer, t), "answer")
     if answer["relax"]:
@@ -315,7 +295,8 @@ def _nearest(section: Record, t: Texts) -> Iterator[Leaf | Part]:
 
 
 def _costs(section: Record, t: Texts) -> Part:
-    costs, counted = section["costs"], sample_name(section["answer"]["spec"]["unit"])
+    costs, counts = section["costs"], {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
+    counted = counts.get(section["answer"]["spec"]["unit"], "samples")
 
     def paying(choice: Record) -> str:
         market = t(f"market.{choice['market']}")

@@ -106,7 +106,6 @@ def _runs_facts(spec: Record, request: Record) -> Iterator[Fact]:
 
 
 def _rate_facts(spec: Record) -> Iterator[Fact]:
-    """Yield the total rate, and how GPUs and instances share it."""
     predicted, count = spec["predicted"], spec.get("count", 1)
     confidence, unit = predicted["confidence"], predicted["unit"]
     yield Message("throughput"), throughput_message(predicted["throughput"], unit, confidence)

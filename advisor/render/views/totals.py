@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
-from math import inf
 from typing import Any
 
 from advisor.domain import LIST, Market
@@ -21,8 +20,6 @@ from advisor.render.facts import (
     in_all_usd,
     month_usd,
     most_run_usd,
-    per_month,
-    run_usd,
     safe_spec,
     section_run_usd,
     type_name,
@@ -58,9 +55,7 @@ def totals_section(document: Record, t: Texts, brief: str) -> Section:
     sums = [in_all_usd(totals), None if "month_with_runs_usd" in totals else totals["run_usd"]]
     texts = [short_usd(usd) if usd else "" for usd in sums[: 2 if totals["run_usd"] else 1]]
     counted = [each for each in answered if sums[1] or month_usd(each) is not None]
-    names = _names(counted, t)
-    names = names if len(names) <= 2 * _LONGEST else t("totals.names", count=len(counted))
-    title = t("totals.all") if len(counted) == len(sections) else t("totals.part", names=names)
+    title = t("totals.all") if len(counted) == len(sections) else t("totals.part", names=_names(counted, t))
     total = [title, *[""] * (len(columns) - 1 - len(texts)), *texts] if answered else []
     blocks.append(Table(columns, sections, total=total))
     blocks.append(Paragraph(_legend(sections, answered, t), "note"))
@@ -156,7 +151,6 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
 
 def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
     """Yield the price risks: moved prices, spot interruptions, binding commitments and old price lists."""
-    specs = [section["answer"]["spec"] for section in answered]
     span = document["totals"].get("price_range") or {}
     for name in ("month", "run"):
         some = [each for each in answered if (month_usd(each) is None) is (name == "run")]
@@ -170,36 +164,24 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
         if market.startswith("commitment"):
             usd = short_usd(usd_per_hour * document["totals"]["hours_per_month"])
             yield t("totals.committed", market=t.known(f"market.{market}", market), usd=usd)
-    rows = [row for section in answered for row in section["data_ages"] if row["kind"] == LIST]
-    listed = {
-        "instances": [spec["price_as_of"] for spec in specs if spec.get("price_kind", LIST) == LIST],
-        "disks": [row["as_of"] for row in rows if row["what"] == "disk_price"],
-        "commitments": [str(row["as_of"]) for _, row in _yearly(answered)],
-    }
-    today, ages = date.fromisoformat(document["as_of"]), list[str]()
-    for what, oldest in ((what, min(days)) for what, days in listed.items() if days):
-        age = (today - date.fromisoformat(oldest)).days
-        ages.append(t(f"totals.age_{what}", day=oldest, days=age))
-    if ages:
-        yield t("totals.age", ages=t("brief.comma").join(ages))
+    specs = [section["answer"]["spec"] for section in answered]
+    if listed := [spec["price_as_of"] for spec in specs if spec.get("price_kind", LIST) == LIST]:
+        age = (date.fromisoformat(document["as_of"]) - date.fromisoformat(min(listed))).days
+        yield t("totals.age", day=min(listed), days=age)
 
 
 def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
     """For the least sure workloads, yield the chance of a miss, the trial that settles it, and the safe spec.
     Then name the workloads that no trial settles, and those without a safe spec."""
-    month, counted = in_all_usd(totals) or 0.0, sum(month_usd(section) is not None for section in answered)
     calls = [(call, each) for each in answered for call in calls_of_chosen(each["recommendation"])]
     for call, section in sorted(calls, key=lambda row: float(row[0]["probability"]))[:_MOST_NAMES]:
         run, spec = section_run_usd(section), section["answer"]["spec"]
         per, usd = ("month", spec["usd_per_month"]) if run is None else ("run", run)
         more = call[f"saves_usd_per_{per}"] or 0.0
-        says = [t(f"safe.{per}", usd=short_usd(usd + more))]
-        in_all = month + more * (1 if run is None else section.get("runs_per_month") or 0)
-        says += [t("safe.in_all", usd=short_usd(in_all))] if in_all > month and counted > 1 else []
         about = {"name": section["name"][:80], "percent": percent(1 - modest(call["probability"]))}
         trial = {"minutes": plain(call["trial"]["minutes"]), "trial": short_usd(call["trial"]["usd"])}
-        safe = _safe_text(section, t("brief.comma").join(says), t)
-        yield t("totals.gamble", **about, **trial, safe=safe, cure=_cure(section, t))
+        safe = _safe_text(section, t(f"safe.{per}", usd=short_usd(usd + more)), t)
+        yield t("totals.gamble", **about, **trial, safe=safe)
     without = (totals.get("safe") or {"without": ()})["without"]
     settled = {id(section) for _, section in calls}
     chances = [
@@ -219,71 +201,28 @@ def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
 
 
 def _safe_text(section: Record, costs: str, t: Texts) -> str:
-    """'g7e.2xlarge (99 % sure): $2,457 a month': the safe spec. If nobody measured its GPU, the cheapest sure
-    spec with a measured GPU follows."""
+    """'g7e.2xlarge (99 % sure): $2,457 a month': the safe spec, and whether anybody measured its GPU."""
     answer, pick = section["recommendation"], section["answer"]["spec"]
-    safe, sure = safe_spec(answer) or answer["recommendation"], section["answer"]["confidence"]
-
-    def spec_text(spec: Record, costs: str) -> str:
-        other = "" if spec["market"] == pick["market"] else t.aside(t("market." + spec["market"]))
-        name = type_name(spec, clouds=covers_clouds(answer)) + other
-        chance = percent(modest(spec["probability"]))
-        says = t("safe.unmeasured" if _unmeasured(spec) else "safe.measured", percent=chance)
-        return t("safe.spec", spec=name, sure=says, costs=costs)
-
-    def usd(spec: Record) -> float:
-        run = run_usd(spec)
-        return per_month(spec["price"]["total_usd_per_hour"]) if run is None else run
-
-    sure_ones = [each for each in answer["alternatives"] if (each["probability"] or 0.0) >= sure]
-    measured = [each for each in sure_ones if not _unmeasured(each)]
-    if not (measured and _unmeasured(safe)):
-        return spec_text(safe, costs)
-    least = min(measured, key=usd)
-    per = t("safe.month" if run_usd(least) is None else "safe.run", usd=short_usd(usd(least)))
-    return t("safe.or", first=spec_text(safe, costs), second=spec_text(least, per))
-
-
-def _cure(section: Record, t: Texts) -> str:
-    """Return the number format that makes the pick itself sure at no extra cost, or '' if there is none."""
-    steps = section["recommendation"].get("serving", {}).get("steps", ())
-    sure, now = section["answer"]["confidence"], section["answer"]["spec"]["usd_per_hour"]
-    for step in steps:
-        gives = step["gives"] or {}
-        is_free = gives.get("total_usd_per_hour", inf) <= now and step["option"].startswith("--precision")
-        if is_free and (chance := gives.get("probability") or 0.0) >= sure:
-            return t("totals.cure", option=step["option"], percent=percent(modest(chance)))
-    return ""
+    spec = safe_spec(answer) or answer["recommendation"]
+    other = "" if spec["market"] == pick["market"] else t.aside(t("market." + spec["market"]))
+    name = type_name(spec, clouds=covers_clouds(answer)) + other
+    key = "safe.unmeasured" if _unmeasured(spec) else "safe.measured"
+    return t("safe.spec", spec=name, sure=t(key, percent=percent(modest(spec["probability"]))), costs=costs)
 
 
 def _unmeasured(spec: Record) -> str:
-    """Return the name of a spec's GPU if nobody measured it, else ''."""
     text = unmeasured_gpu(spec["extrapolation"])
     return gpu_text(text.parameters["gpu"]) if text else ""
 
 
 def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """Yield what would cost less: spot instances, a smaller number format, or a year's commitment."""
+    """Yield what would cost less: spot instances, or a year's commitment."""
     cheaper = [_at_market(section, Market.SPOT) for section in answered]
     spot = [(each, row) for each, row in zip(answered, cheaper, strict=True) if row]
     if spot:
         says = [t("totals.for", name=each["name"][:80], usd=_usd_at(each, row, t)) for each, row in spot]
         days = _listed(sorted({str(row["as_of"]) for _, row in spot}), t)
         yield t("totals.on_spot", costs=t("brief.comma").join(says[:_MOST_NAMES]), days=days)
-    priced = [
-        each for each in answered if each["costs"] and each["answer"]["spec"]["market"] == Market.ON_DEMAND
-    ]
-    if other := [each for each in priced if _at_market(each, Market.SPOT) is None]:
-        yield t("totals.no_spot", names=_names(other, t))
-    for section in answered:
-        steps = section["recommendation"].get("serving", {}).get("steps", ())
-        usd, now = "total_usd_per_hour", section["answer"]["spec"]["usd_per_hour"]
-        if smaller := [step for step in steps if step.get("instead") and step["instead"][usd] < now]:
-            least = min(smaller, key=lambda step: float(step["instead"][usd]))
-            cost = _usd_at(section, {"usd_per_hour": least["instead"][usd]}, t)
-            machine = type_name(least["instead"], clouds=covers_clouds(section["recommendation"]))
-            about = {"name": section["name"][:80], "option": least["option"], "spec": machine, "usd": cost}
-            yield t("totals.smaller", **about)
     if year := _yearly(answered):
         saved = sum((month_usd(each) or 0.0) - row["usd_per_month"] for each, row in year)
         untried = [each for each, _ in year if calls_of_chosen(each["recommendation"])]
@@ -337,18 +276,13 @@ def _legend(sections: Sequence[Record], answered: Sequence[Record], t: Texts) ->
 
 
 def _quotas(quotas: Sequence[Record], t: Texts) -> Part:
-    """Return the vCPU quotas that all workloads together need, and what the account lacks."""
-    allowed = Column(t("quota.allowed"), "allowed", Look.NUMBER, t("quota.unsaid"))
     columns = [
         Column(t("quota.name"), lambda quota: f"{quota['name']} ({quota['code']})", Look.LONG),
         Column(t("table.region"), "region", Look.NAME),
         Column(t("quota.kept"), "kept_vcpus", Look.WHOLE),
-        # If no workload ends, both columns would be equal.
         Column(t("quota.all"), "vcpus", Look.WHOLE),
-        allowed,
+        Column(t("quota.allowed"), "allowed", Look.NUMBER, t("quota.unsaid")),
     ]
-    if all(quota["kept_vcpus"] == quota["vcpus"] for quota in quotas):
-        columns.pop(3)
     return Part(t("quota.title"), [Table(columns, quotas), Paragraph(t("quota.note"), "note")])
 
 
@@ -369,7 +303,11 @@ def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
         median = of_spec("median")(section)
         return median and f"{format_rate(median)} {unit_name(section, t).partition('/')[0]}"
 
-    pick, paying = partial(_pick_name, t=t), partial(_paying, t=t)
+    def pick(section: Record) -> str:
+        spec, clouds = _answered(section), covers_clouds(section["recommendation"])
+        return type_name(spec, clouds=clouds) if spec else t("totals.none_fits")
+
+    paying = partial(_paying, t=t)
     is_listed = all(paying(section) in ("", t("market.on-demand")) for section in sections)
     run = ("per_run", section_run_usd, Look.COST)
     return [
@@ -398,11 +336,6 @@ def target_text(section: Record, t: Texts) -> str:
     rate = section["answer"]["target_throughput"]
     aims = aimed_at(section["recommendation"]["request"], t)
     return t.listed(filter(None, [rate and f"{format_target(rate)} {unit_name(section, t)}", aims]))
-
-
-def _pick_name(section: Record, t: Texts) -> str:
-    spec = _answered(section)
-    return type_name(spec, clouds=covers_clouds(section["recommendation"])) if spec else t("totals.none_fits")
 
 
 def _paying(section: Record, t: Texts) -> str:

@@ -54,7 +54,7 @@ from advisor.render.views.details import (
 from advisor.render.views.specs import facts_of
 
 Record = Mapping[str, Any]
-FEW, NEAREST, EVERY = (Room(1, rejected=rows) for rows in (5, 10, 10**6))
+FEW, NEAREST, EVERY = (Room(1, rows=rows) for rows in (5, 10, 10**6))
 SHOWN_FRONT = 20
 
 
@@ -158,7 +158,6 @@ def _changes(document: Record, t: Texts) -> Iterator[Part]:
 
 
 def _curves(document: Record, t: Texts) -> Iterator[Part]:
-    """Yield rates by batch size, latency against throughput, and price against rate."""
     confidence = document["request"]["confidence"]
     batches = document.get("by_batch", ())
     if len(batches) > 1:
@@ -192,7 +191,6 @@ def _curves(document: Record, t: Texts) -> Iterator[Part]:
 
 
 def _why(document: Record, t: Texts) -> Iterator[Part]:
-    """Yield the stages, the gain of one more of each resource, and the measured facts behind them."""
     explanation = document.get("explanation")
     if not explanation:
         return

@@ -25,7 +25,6 @@ from starlette.types import Receive, Scope, Send
 from advisor.messages import Message, Spell
 from advisor.render.blocks import plain, translated
 from advisor.render.html import environment as shared_environment
-from advisor.render.html import shown
 from advisor.render.i18n.catalogue import LANGUAGE_TEXTS, LANGUAGES, REPORT_TEXTS, Texts, texts_in
 from advisor.service.visits import visit_of
 from advisor.units import format_mib
@@ -106,10 +105,10 @@ def cut(name: str) -> str:
 
 
 @pass_context
-def _translated(context: Context, text: object) -> Markup:
-    """A sentence in the page's language, or marked as English if there is no translation."""
+def _translated(context: Context, text: object) -> str:
+    """A sentence in the page's language, or in English if there is no translation."""
     texts: Texts = context["t"]
-    return shown(translated(text if isinstance(text, Message) else str(text), texts, spelled(texts)))
+    return translated(text if isinstance(text, Message) else str(text), texts, spelled(texts))
 
 
 def spelled(texts: Texts) -> Spell:

@@ -50,7 +50,7 @@ Record = Mapping[str, Any]
 # How many specs the link to /compare names; its form takes one more.
 COMPARED = 3
 MOST_RELAXATIONS = 6
-_ROOM = Room(1, rejected=25)
+_ROOM = Room(1, rows=25)
 _STEM = "recommendation"
 _MODEL = "meta-llama/Llama-3.1-8B"
 # Export formats that cannot start a server of language models.

@@ -142,15 +142,3 @@ def test_a_run_beyond_its_limits_is_told_the_epochs_that_surely_keep_them_and_on
     assert way["gives"]["probability"] >= 0.9
     asked[asked.index("26")] = str(fewer)
     assert recorded(asked)["document"]["recommendation"]["run"]["usd"]["upper"] <= 10
-
-
-def test_a_cache_in_eight_bits_that_saves_much_is_named_with_the_spec_that_it_gives():
-    load = "--users 200 --think-seconds 20 --max-ttft-ms p95:800 --input-tokens 4000 --output-tokens 500"
-    asked = ["recommend", "--task", "generation", "--model", "openai/gpt-oss-120b", *load.split()]
-    said, answered = recorded(asked), recorded([*asked, "--kv-precision", "fp8"])["document"]
-    step = next(each for each in said["document"]["serving"]["steps"] if each["kind"] == "fp8_kv")
-    fewer, first = answered["recommendation"], said["document"]["recommendation"]
-    for name in ("instance_type", "count"):
-        assert step["instead"][name] == fewer[name]
-    assert fewer["price"]["total_usd_per_hour"] < 0.85 * first["price"]["total_usd_per_hour"]
-    assert "--kv-precision fp8:" in " ".join(said["text"].split())

@@ -17,7 +17,6 @@ from advisor.answers import ask, language
 from advisor.answers.context import omission_notes
 from advisor.answers.language import LanguageContext, load_language_context, serving_recommended
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.domain import Market
 from advisor.domain.words import LanguageTask, LlmPrecision
 from advisor.errors import UsageError
 from advisor.questions.language import PredictGeneration, RecommendGeneration
@@ -95,14 +94,6 @@ def test_a_tight_limit_is_told_with_the_spec_that_a_looser_one_allows() -> None:
     assert warning.startswith("--max-ttft-ms 30 rules cheaper ones out: at 45, ")
     assert re.search(r" for \$[\d.]+/h may do \(\d+ % sure\)$", warning)
     assert not any("rules cheaper ones out" in str(text) for text in usual)
-
-
-def test_a_spot_price_is_never_thought_to_exceed_the_one_on_demand() -> None:
-    spot, listed = (
-        chosen(users=20, market=market, gpu_filter=GpuFilter(names=("L40S",))).spec.offer.price
-        for market in (Market.SPOT, Market.ON_DEMAND)
-    )
-    assert spot.usd_per_hour < spot.high_usd_per_hour <= listed.usd_per_hour * 1.001
 
 
 def test_users_who_think_and_percentiles_that_are_limited_move_the_answer() -> None:
@@ -242,17 +233,6 @@ def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path
     assert after.upper / after.median < 1.05 * before.upper / before.median
 
 
-def test_a_document_says_whether_it_rests_on_ones_own_measurements(tmp_path: Path) -> None:
-    mine = anchor(tmp_path / "anchor.json", 0.1)
-    question = PredictGeneration(**COMMON, instance="g6.xlarge", users=8, anchor=(mine,))
-    document = ask.predict(Sources(), question).document()
-    assert document["predicted"]["provenance"] == "anchored"
-    for files, kind in (((mine,), "anchored"), ((), "modelled")):
-        answer = ask.recommend(Sources(), recommend(users=8, anchor=files)).document()
-        specs = [answer["recommendation"], *answer["alternatives"]]
-        assert {spec["predicted"]["provenance"] for spec in specs} == {kind}
-
-
 def test_the_users_that_could_be_served_are_those_of_as_many_instances_as_may_be_had() -> None:
     """Four serve four times as many as one."""
     question = recommend(users=50_000).replace(gpu_filter=GpuFilter(names=("L4",)))
@@ -289,12 +269,6 @@ def test_a_region_of_one_cloud_leaves_out_the_others_and_strict_the_types_with_o
     assert note.parameters["count"] == len(types)
     oldest = min(offer.price.as_of for offer in offers)
     assert omission_notes(request, catalog, oldest, strict=True) == ()
-
-
-@pytest.mark.parametrize(("cloud", "region"), [("any", None), ("aws", "eu-west-1")])
-def test_who_names_no_region_of_all_clouds_leaves_none_out(catalog, cloud, region):
-    notes = omission_notes(SpecQuestion(cloud=cloud, region=region), catalog, DAY, strict=False)
-    assert not [note for note in notes if "leaves out" in str(note)]
 
 
 def test_prices_in_a_currency_without_a_rate_are_left_out_by_name(catalog, monkeypatch):

@@ -205,17 +205,6 @@ FOLDER = Path(advisor.__file__).parents[1] / "examples"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
-def test_there_are_five_and_they_keep_no_output():
-    import nbformat
-
-    assert len(NOTEBOOKS) == 5
-    for file in NOTEBOOKS:
-        book = nbformat.read(file, as_version=4)
-        nbformat.validate(book)
-        cells = [cell for cell in book.cells if cell.cell_type == "code"]
-        assert [cell for cell in cells if cell.outputs or cell.execution_count] == [], file.name
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Jupyter's own event loops
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)

@@ -46,12 +46,6 @@ def test_a_modules_anchor_is_measured_in_processes_of_its_own():
     assert {run["task"] for run in document["runs"]} == {"training"}
 
 
-@pytest.mark.parametrize("wrong", [3, "a text that is a network's name only for `model`", None])
-def test_what_is_no_network_is_refused(wrong):
-    with pytest.raises(advisor.UsageError, match="is no network"):
-        advisor.network(wrong)
-
-
 @pytest.mark.slow
 def test_a_configuration_of_transformers_is_a_language_model():
     pytest.importorskip("transformers")
@@ -141,23 +135,6 @@ def test_an_anchor_of_a_cpu_is_refused_for_gpus_with_the_reason():
         advisor.recommend(**ASKED, anchor=_measured().file)
 
 
-@pytest.mark.slow
-def test_a_real_loop_on_a_cpu_says_what_its_rate_is_worth():
-    """The rate of this machine is told; that no answer takes it is said at once."""
-    inputs = torch.utils.data.TensorDataset(torch.rand(256, 3, 32, 32), torch.zeros(256).long())
-    net, lost = Small(), torch.nn.functional.cross_entropy
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    with advisor.measure("my_net", input_shape=(3, 32, 32)) as m:
-        for images, labels in m.steps(torch.utils.data.DataLoader(inputs, batch_size=8)):
-            optimizer.zero_grad()
-            lost(net(images), labels).backward()
-            optimizer.step()
-    run = m.document["runs"][0]
-    assert (run["task"], run["batch_size"]) == ("training", 8)
-    assert m.samples_per_second > 0
-    assert "no answer takes it for an anchor" in " ".join(m.document["warnings"])
-
-
 @pytest.fixture
 def configurations():
     transformers = pytest.importorskip("transformers")
@@ -179,8 +156,6 @@ def test_a_configuration_without_a_task_of_language_names_both_ways(configuratio
     ("fields", "text"),
     [
         ({"task": "generation", "model": Small(), "users": 1}, "give model.config"),
-        ({"task": "inference", "model": Small}, "Small is no network, but makes one; call it"),
-        ({"task": "inference", "model": lambda: Small()}, "advisor.network(it, batch)"),
         ({"task": "inference", "model": {"layer.weight": 3}}, "not dict"),
     ],
 )

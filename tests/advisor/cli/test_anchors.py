@@ -195,7 +195,7 @@ def test_what_cannot_be_an_anchor_is_refused_in_one_line(refused, model, documen
     ("more", "way_out"),
     [
         (("--input", "3x384x384"), "my_net is known at 3x224x224 alone; leave out --input"),
-        (("--precision", "amp"), "--task training --precision fp32"),
+        (("--precision", "amp"), "but of my_net training in fp32; ask for what they are of"),
     ],
 )
 def test_an_anchor_tells_of_its_own_input_and_precision_alone(stderr, put, more, way_out):

@@ -207,12 +207,6 @@ def test_a_report_is_sent_in_its_format_and_never_tells_the_target(shown, saved,
     assert json.loads(server.got[0][2])["document"] == golden_report()
 
 
-def test_a_question_that_is_sent_tells_no_target_either(shown, tmp_path):
-    location = tmp_path / "secret-place.json"
-    shown("report", *QUESTION, "--format", "json", f"--send=file:{location}")
-    assert "secret-place" not in location.read_text()
-
-
 def test_a_delivery_that_fails_is_told_and_what_was_written_stays(stderr, saved, tmp_path):
     out = tmp_path / "report.md"
     with hook([(404, {}, b"no such hook")]) as server:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.answers.reporting.saved import first_fault
-from advisor.domain import OBSERVED, Market
 from advisor.domain.language import ServingPlacement
 from advisor.domain.words import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
@@ -50,16 +49,7 @@ def test_a_document_is_as_its_schema_says(document):
     assert yaml.safe_load(document_yaml(document)) == document
 
 
-def test_the_chart_and_markdown_say_the_ends_of_the_front_and_how_many_are_paid_for():
-    chosen = ANSWER.ranked[0]
-    price = replace(chosen.spec.offer.price, kind=OBSERVED)
-    offer = replace(chosen.spec.offer, market=Market.COMMITMENT_3Y, price=price)
-    two = replace(chosen, spec=replace(chosen.spec, offer=offer, count=2))
-    answer = replace(ANSWER, ranked=(two,), request=replace(ANSWER.request, market=None))
-    text = recommendation_markdown(plain(generation_document(answer, SOURCES)))
-    assert text.startswith(f"**Rent 2 x {offer.instance.name} ")
-    assert "(commitment, 3 years)" in text.splitlines()[0]
-    assert "observed price" in text
+def test_the_chart_says_the_ends_of_the_front():
     front, *_ = serving_parts(DOCUMENT, report_texts("en"))
     chart, table = front.blocks
     assert chart.src.startswith("data:image/svg+xml")

@@ -5,27 +5,13 @@ from msgspec.structs import replace
 
 from advisor.domain import OBSERVED, Market, PriceCall, Task
 from advisor.domain.language import FineTuningRecommendation
-from advisor.render.blocks import English
-from advisor.render.document import plain, recommendation_document
-from advisor.render.facts import covers_clouds
+from advisor.render.document import plain
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.language_document import generation_document
 from advisor.render.price_doubt import price_doubt_block
-from advisor.render.sentences import (
-    alternative_columns,
-    borderline_sentence,
-    headline,
-    price_call_leaves,
-    rejected_columns,
-)
-from advisor.render.views.whole import recommendation_markdown
+from advisor.render.sentences import price_call_leaves
 from advisor.units import format_usd, short_usd
-from tests.advisor.render.language_answers import (
-    SOURCES,
-    finetuning_recommendation,
-    generation_recommendation,
-)
-from tests.builders import PRICED, close_call, network_question, recommendation
+from tests.advisor.render.language_answers import finetuning_recommendation, generation_recommendation
+from tests.builders import PRICED, network_question, recommendation
 
 
 def at_market_price(candidate):
@@ -80,36 +66,13 @@ def test_a_saved_answer_tells_its_prices_in_every_language(whole, cloud):
     spot = replace(chosen.spec.offer, market=Market.SPOT)
     cheaper = replace(chosen, spec=replace(chosen.spec, offer=spot))
     call = PriceCall(listed=whole.ranked[0], cheaper=cheaper)
-    whole = replace(in_cloud(whole, cloud), today=PRICED, ranked=(chosen,), price_call=call)
+    request = replace(whole.request, cloud=cloud)
+    whole = replace(whole, request=request, today=PRICED, ranked=(chosen,), price_call=call)
     saved = plain({"request": {"cloud": cloud}, "price_call": price_doubt_block(whole)})
     english, chinese = (
         [leaf.text for leaf in list(price_call_leaves(saved, report_texts(language)))[:2]]
         for language in ("en", "zh-CN")
     )
     assert english == sentences(whole)
-    assert not any(isinstance(text, English) for text in chinese)
     assert ("观测价格" in chinese[0], "竞价" in chinese[1]) == (True, True)
     assert not any(word in " ".join(chinese) for word in ("spot", " per ", "price"))
-
-
-TEXTS = report_texts("en")
-
-
-def in_cloud(answer, cloud):
-    return replace(answer, request=replace(answer.request, cloud=cloud))
-
-
-@pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
-def test_reports_and_the_page_name_the_cloud_where_there_are_several(cloud, is_named):
-    network = recommendation_document(in_cloud(recommendation(close_calls=(close_call(),)), cloud), SOURCES)
-    language = generation_document(in_cloud(generation_recommendation(), cloud), SOURCES)
-    clouds = covers_clouds(network)
-    others = alternative_columns(network["alternatives"], TEXTS, "us-east-1", clouds=clouds)
-    texts = [
-        others[0].text(network["alternatives"][0]),
-        rejected_columns(TEXTS, clouds=clouds)[0].text(network["rejected"][0]),
-        borderline_sentence(network["close_calls"][0], TEXTS, clouds=clouds),
-        headline(language, TEXTS),
-        *(recommendation_markdown(each).splitlines()[0] for each in (network, language)),
-    ]
-    assert [("aws" in text) for text in texts] == [is_named] * len(texts)

@@ -1,7 +1,6 @@
 """The same answer in every format, golden bytes, one screen of text; tests/corpus has text and JSON."""
 
 import json
-import shlex
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from advisor.engine.candidates import plain_workload
 from advisor.render.borderline import verify_command
 from advisor.render.document import Sources, plain, recommendation_document
 from advisor.render.records import risk
-from advisor.render.tables import recommendation_csv, short_number
+from advisor.render.tables import recommendation_csv
 from advisor.render.views.brief import LINES, brief_text
 from advisor.render.views.whole import recommendation_markdown, whole_text
 from tests.advisor.render.schemas import assert_keeps
@@ -115,40 +114,6 @@ def test_text_has_a_dozen_lines_of_a_hundred_columns_whatever_the_answer_holds(r
     assert len(lines) <= LINES
     assert max(map(len, lines)) <= 100
     assert max(map(len, text(**holds).splitlines())) <= 100
-
-
-def test_an_answer_takes_another_kind_of_spec_that_is_worth_its_cost():
-    """None of its own kind, and none of a fraction of its rate; there is no row where there is none."""
-    slow = candidate("g6.xlarge", 0.805, prediction=prediction(20.0, 22.0, 25.0))
-    other = FASTER.spec.offer.instance
-    text = brief_text(document(ranked=(recommendation().ranked[0], FASTER, slow)))
-    assert (other.name in text) == (other.gpu_name != "T4")
-    assert "g6.xlarge" not in text
-    alone = brief_text(document(ranked=(recommendation().ranked[0], slow)))
-    assert "or take" not in alone
-
-
-def test_markdown_says_how_sure_its_price_is_and_numbers_have_no_exponent():
-    """Above it the answer and what the price rests on, below it warnings and assumptions."""
-    today = {"command": None, "page": None}
-    call = {"sentences": ["Old price; cheapest listed: x_1."], "todays_price": today}
-    lines = recommendation_markdown(document() | {"price_call": call}).splitlines()
-    assert lines[0] == r"**Rent g4dn.xlarge + gp3:158GiB at \$0.543/h in us-east-1 (on-demand).**"
-    assert r"Old price; cheapest listed: x\_1." in lines
-    warned, assumed = lines.index("### Warnings"), lines.index("### Assumptions")
-    assert lines[warned + 2] == "- the instance price is 124 days old (2026-07-20)"
-    assert lines[assumed + 2] == "- imagenet"
-    assert [short_number(number) for number in (42500.0, 0.22095, 166.02)] == ["42500", "0.221", "166"]
-
-
-def test_the_command_of_a_close_call_can_be_pasted():
-    lines = text(**CALLED).splitlines()
-    start = next(i for i, line in enumerate(lines) if "advisor verify" in line)
-    end = next(i for i, line in enumerate(lines[start:], start) if not line.endswith("\\"))
-    pasted = shlex.split("\n".join(lines[start : end + 1]).replace("\\\n", ""))
-    command = document(**CALLED)["close_calls"][0]["trial"]["command"]
-    assert pasted == shlex.split(command)
-    assert "--target-throughput 500 --instance g4dn.large --disk gp3:158GiB" in command
 
 
 def test_a_trial_is_asked_with_all_that_the_question_says():

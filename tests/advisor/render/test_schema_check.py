@@ -2,8 +2,6 @@
 
 import copy
 
-import jsonschema
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,10 +64,3 @@ def test_the_schemas_that_ship_are_what_the_parts_give_and_no_part_is_left_over(
     assert texts == {name: written(part) for name, part in documents().items()}
     used = {part for name, whole in documents().items() for part in (whole, *schema_of(name)["$defs"])}
     assert used == set(parts())
-
-
-@pytest.mark.parametrize("name", documents())
-def test_each_is_a_schema_that_needs_no_other_file(name):
-    schema = schema_of(name)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    assert '"$ref":"advisor' not in written(documents()[name])

@@ -33,19 +33,14 @@ def test_every_text_is_translated_with_its_parameters_and_chinese_punctuation(to
         if message.id and message.string:
             assert _parameters(message.string) <= _parameters(message.id), message.id
             assert not re.search(r"[\u4e00-\u9fff][,;:?!(]", message.string), message.id
-    mended = "权重为 {bits} 位\uff08约 {kind}\uff09\uff0c尚不支持\uff1a见 a:b"
-    assert update.full_width("权重为 {bits} 位(约 {kind}), 尚不支持: 见 a:b") == mended
 
 
 def test_a_message_keeps_its_numbers_in_chinese_and_is_english_where_nobody_translated_it():
     chinese = report_texts("zh-CN")
     error = UsageError("unknown {kind} '{name}'", kind="network", name="goglenet")
     assert "goglenet" in error.render(chinese.render)
-    assert chinese.speaks(error.message)
     sentence = Message("a sentence nobody {verb}", verb="foresaw")
     assert report_texts("zh-CN").render(sentence) == "a sentence nobody foresaw"
-    assert not report_texts("zh-CN").speaks(sentence)
-    assert report_texts("en").speaks(sentence)
 
 
 def test_every_key_is_used():
