@@ -14,7 +14,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -174,7 +173,8 @@ def keep_overlay(folder: Path, cloud: str, newer: Overlay) -> Path:
     """Merge `newer` into the stored overlay, and return the file; a damaged one is replaced."""
     _make_folder(folder)
     path = folder / f"{cloud}{OVERLAY_SUFFIX}"
-    with _exclusive_access(path):
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # keeps other writers out
         try:
             kept = read_overlay(folder, cloud)
         except DataError:
@@ -190,14 +190,6 @@ def forget_overlay(folder: Path, cloud: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-@contextmanager
-def _exclusive_access(path: Path) -> Iterator[None]:
-    """Keep other writers out."""
-    with path.with_name(f"{path.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _document(cloud: str, kept: Overlay) -> dict[str, Any]:

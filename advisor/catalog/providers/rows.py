@@ -30,6 +30,7 @@ from advisor.messages import Message
 
 # A reason to leave a price out.
 UNKNOWN_TYPE = "the type is not known"
+NOTHING_IMPORTED = "; nothing was imported"
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
 # Believable ranges: a value outside has a slip of the decimal point, or the wrong unit. Wide enough for
 # machines of the next years, and for fractions of a cent.
@@ -137,20 +138,11 @@ class Contents(Struct, frozen=True, kw_only=True):
             self.examples.setdefault(why, what)
 
 
-class BadRowError(UsageError):
-    """A line that cannot be an offer. Its message has number and reason, which `line` and `reason` hold
-    separately; `column` is set where one value is wrong."""
-
-    line = 0
-    reason = ""
-    column = ""
-
-
 def csv_lines(
     text: str,
     needed: tuple[str, ...],
     optional: tuple[str, ...] | None,
-    broken: list[BadRowError] | None = None,
+    broken: list[UsageError] | None = None,
 ) -> Iterator[Line]:
     """The lines of a CSV, with columns in any order; `optional` None allows any other columns. Lines of
     another length go to `broken`, if given, else they are errors."""
@@ -190,11 +182,9 @@ def require_first(seen: dict[tuple[str, ...], int], key: tuple[str, ...], line: 
         raise bad(line, f"{what}; the first is in line {first}")
 
 
-def bad(line: int, reason: str, column: str = "") -> BadRowError:
+def bad(line: int, reason: str) -> UsageError:
     """The error for a bad line, which refuses the file or leaves out the line."""
-    error = BadRowError(f"line {line} {one_line(reason)}; nothing was imported")
-    error.line, error.reason, error.column = line, one_line(reason), column
-    return error
+    return UsageError(f"line {line} {one_line(reason)}{NOTHING_IMPORTED}")
 
 
 class Line(NamedTuple):
@@ -203,9 +193,9 @@ class Line(NamedTuple):
     number: int
     cells: Mapping[str, str]
 
-    def bad(self, reason: str, column: str = "") -> BadRowError:
+    def bad(self, reason: str) -> UsageError:
         """The error that refuses this line."""
-        return bad(self.number, reason, column)
+        return bad(self.number, reason)
 
     def text(self, column: str) -> str:
         """The text of a cell; '' where there is no such column."""
@@ -220,17 +210,17 @@ class Line(NamedTuple):
             value = math.nan
         if not (math.isfinite(value) and value > 0) or (kind is int and value != int(value)):
             what = "a whole number" if kind is int else "a number"
-            raise self.bad(f"has {column} '{text}'; it must be {what} above 0, or empty", column)
+            raise self.bad(f"has {column} '{text}'; it must be {what} above 0, or empty")
         least, most = _SANE.get(column, (0.0, math.inf))
         if not least <= value <= most:
-            raise self.bad(f"has {column} '{text}'; {least:,g} to {most:,.10g} can be believed", column)
+            raise self.bad(f"has {column} '{text}'; {least:,g} to {most:,.10g} can be believed")
         return kind(value)  # type: ignore[no-any-return]
 
     def name(self, column: str, usual: str = "") -> str:
         """A cell as a name that a table can hold without quotes."""
         text = self.text(column) or usual
         if not _NAME.match(text):
-            raise self.bad(f"has {column} '{text}'; use letters, digits and . _ + - only", column)
+            raise self.bad(f"has {column} '{text}'; use letters, digits and . _ + - only")
         return text
 
     def words(self, column: str) -> str:

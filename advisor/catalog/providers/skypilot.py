@@ -18,8 +18,8 @@ from advisor.catalog.believed import NO_GPUS, contradiction
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.overlay import Overlay
 from advisor.catalog.providers.rows import (
+    NOTHING_IMPORTED,
     UNKNOWN_TYPE,
-    BadRowError,
     Contents,
     Line,
     PriceFile,
@@ -67,7 +67,7 @@ def _all_offers(
     file: PriceFile, as_of: date, known: Mapping[str, InstanceType], contents: Contents
 ) -> list[PriceRow]:
     """The offers of every line; `known` says which types have GPUs."""
-    rows, broken = list[PriceRow](), list[BadRowError]()
+    rows, broken = list[PriceRow](), list[UsageError]()
     lines = list(csv_lines(file.text, NEEDED, None, broken))
     facts: dict[str, Mapping[str, float | str]] = {}
     for line in lines:
@@ -82,7 +82,7 @@ def _all_offers(
             continue
         try:
             offers = _line_offers(line, file.name, as_of, contents.read_as)
-        except BadRowError as error:
+        except UsageError as error:
             broken.append(error)
             continue
         if facts.setdefault(name, offers[0].facts) == offers[0].facts:
@@ -91,9 +91,8 @@ def _all_offers(
             contents.leave_out(
                 "other facts of the same type than a line before it", f"line {line.number}, {name}"
             )
-    for bad_line in broken:
-        why = f"{bad_line.column or 'the line'} is nothing that can be true"
-        contents.leave_out(why, f"line {bad_line.line}, {bad_line.reason}")
+    for error in broken:
+        contents.leave_out("the line is nothing that can be true", str(error).removesuffix(NOTHING_IMPORTED))
     if not rows:
         hint = "; ".join(f"{count:,}: {why}" for why, count in contents.left_out.items()) or None
         raise UsageError("the file has no offers: no line names an instance type with its facts", hint=hint)

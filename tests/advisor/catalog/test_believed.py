@@ -171,7 +171,7 @@ def test_gpu_memory_that_fits_no_card_of_the_name_leaves_out_the_line(tmp_path, 
     result, catalog = take(tmp_path, text, "shadeform")
     assert catalog.type_names("shadeform") == ("good",)
     ((reason, example),) = result.examples.items()
-    assert "memory" in reason or "SizeInMiB" in reason
+    assert "memory" in reason or "SizeInMiB" in example
     assert example.startswith("line 2")
 
 

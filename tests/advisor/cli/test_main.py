@@ -68,13 +68,9 @@ def test_debug_shows_where_an_error_came_from(failing, capsys, monkeypatch):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_help_lists_every_command_without_importing_one(shown):
-    said = shown("--help")
-    assert all(name in said for name in main.COMMANDS)
-
-
-def test_help_names_what_a_command_demands_and_what_people_look_for(shown):
+def test_help_lists_every_command_what_it_demands_and_what_people_look_for(shown):
     for words, options in {
+        "": " ".join(main.COMMANDS),
         "sweep plan": "--networks --tasks --vcpus --memory --disks --accelerator --preset",
         "sweep run": "--networks --tasks --vcpus --memory --disks --on --dry-run",
         "recommend --task generation": "--engine --max-ttft-ms --traffic --confidence --max-e2e-s",

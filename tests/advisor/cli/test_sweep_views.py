@@ -74,14 +74,6 @@ def test_it_fits_a_screen_however_much_runs(left):
     assert lines[-1].strip() == "and 32 more"
 
 
-@pytest.mark.parametrize(
-    "changes", [{"running": ()}, {"pace": None}, {"counts": {"ok": 24}}, {"total": 0, "counts": {}}]
-)
-def test_every_status_keeps_the_schema(changes):
-    assert_keeps(snapshot_document(snapshot(**changes)), "sweep-status")
-    assert snapshot_lines(snapshot(**changes))
-
-
 def test_nothing_is_drawn_where_it_cannot_be_drawn_again(monkeypatch):
     class Screen(io.StringIO):
         def isatty(self):
