@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from enum import Enum
 from operator import attrgetter
@@ -160,7 +160,7 @@ def expected_cost(cost: N, chance: N) -> N:
 class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     """An answer with the types that it rejected. `ranked` is empty where no offer meets the target; `nearest`
     then comes closest within the price limit (`nearest_misses` says what it misses), and `beyond_price` would
-    answer without that limit. `rejected_counts` has the number of types by reason; `offers_considered` counts
+    answer without that limit. `offers_considered` counts
     the priced offers. `close_calls` has the most valuable trial first, and the chosen spec if it may miss;
     `no_trial` says why it has none. `relaxations` say what would make some spec answer where none does: one
     change each, cheapest first, or two where one is not enough. `price_call` is None where listed prices
@@ -174,7 +174,6 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     nearest_misses: tuple[Text, ...] = ()
     beyond_price: C | None = None
     rejected: Sequence[Rejected]
-    rejected_counts: Mapping[str, int] | None = None
     offers_considered: int
     assumptions: tuple[Text, ...]
     warnings: tuple[Text, ...]
@@ -209,7 +208,9 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     @property
     def rejected_by_reason(self) -> dict[str, int]:
         """Reason -> number of types that it rejected, the most frequent first."""
-        counts = self.rejected_counts or Counter(map(attrgetter("reason"), self.rejected))
+        if isinstance(self.rejected, LazyRejected):
+            return dict(self.rejected.counts)
+        counts = Counter(map(attrgetter("reason"), self.rejected))
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -401,7 +401,7 @@ class LazyRejected(Sequence[Rejected]):
     @property
     @abstractmethod
     def counts(self) -> Mapping[str, int]:
-        """The number of types that each reason rejected."""
+        """The number of types that each reason rejected, the most frequent first."""
 
     @abstractmethod
     def nearest(self, price: float | None, most: int) -> list[Rejected]:
@@ -427,7 +427,7 @@ def nearest_first(rejected: Iterable[P], price: float | None) -> list[P]:
     too slow would hide the few that lack a disk."""
 
     def order(each: P) -> tuple[bool, bool, float, float]:
-        usd = _usd_or_infinite(each)
+        usd = inf if each.usd_per_hour is None else each.usd_per_hour  # unknown: it is not cheaper
         dear = price is not None and usd >= price
         return dear, each.reason not in _CAN_RUN, each.factor, usd if price is None else abs(usd - price)
 
@@ -436,8 +436,3 @@ def nearest_first(rejected: Iterable[P], price: float | None) -> list[P]:
         return nearest
     first = {each.reason: each for each in reversed(nearest)}
     return sorted(nearest, key=lambda each: first[each.reason] is not each)
-
-
-def _usd_or_infinite(rejected: _Priced) -> float:
-    """USD per hour; infinite where it is not known, so that the type does not count as cheaper."""
-    return inf if rejected.usd_per_hour is None else rejected.usd_per_hour

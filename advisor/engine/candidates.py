@@ -36,26 +36,16 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion as SpecRequest
 
 DATA_SET = Message("the data set")
+# Attributes of a question that filter offers; its price limit is for instance and disk together.
+_OF_QUERIES = (
+    *("cloud", "region", "market", "price_kinds", "listed_on", "fresh_on", "price_spread", "gpus", "vcpus"),
+    *("min_gpu_memory_mib", "max_gpu_memory_mib", "compute_capability", "memory_mib"),
+)
 
 
 def place_query(request: SpecRequest, *, accelerated: bool | None) -> OfferQuery:
     """The catalogue query of a request; `accelerated` None keeps types with and without a GPU."""
-    return OfferQuery(
-        cloud=request.cloud,
-        region=request.region,
-        market=request.market,
-        price_kinds=request.price_kinds,
-        listed_on=request.listed_on,
-        fresh_on=request.fresh_on,
-        price_spread=request.price_spread,
-        gpus=request.gpus,
-        min_gpu_memory_mib=request.min_gpu_memory_mib,
-        max_gpu_memory_mib=request.max_gpu_memory_mib,
-        compute_capability=request.compute_capability,
-        vcpus=request.vcpus,
-        memory_mib=request.memory_mib,
-        accelerated=accelerated,
-    )
+    return OfferQuery(accelerated=accelerated, **{name: getattr(request, name) for name in _OF_QUERIES})
 
 
 def offers_in(catalog: Catalog, query: OfferQuery) -> list[Offer]:

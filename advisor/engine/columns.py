@@ -107,18 +107,23 @@ class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
         return replace(self, options=options, **columns)
 
 
+def as_objects(records: Sequence[Any]) -> Objects:
+    """Records as a column of shape (n,)."""
+    column = np.empty(len(records), dtype=object)
+    column[:] = records
+    return column
+
+
 def option_columns(options: Sequence[Option]) -> dict[str, Any]:
     """The columns of options (at least one, a row each) that the tables of all tasks have."""
     numbers: dict[tuple[str, str], int] = {}
     instances = [option.offer.instance for option in options]
     kind = [numbers.setdefault((instance.cloud, instance.name), len(numbers)) for instance in instances]
-    disks = np.empty(len(options), dtype=object)
-    disks[:] = [option.disk for option in options]
     return {
         "options": options,
         "names": np.array([name for _, name in numbers], dtype=object),
         "kind": np.array(kind),
-        "disk": disks,
+        "disk": as_objects([option.disk for option in options]),
         "usd_each": np.array(
             [option.offer.price.usd_per_hour + option.disk.usd_per_hour for option in options]
         ),

@@ -72,16 +72,11 @@ R_contra = TypeVar("R_contra", bound=SpecQuestion, contravariant=True)
 
 
 class Answerer(Protocol[R_contra, T]):
-    """What answers changed requests for constraints."""
+    """What answers changed requests for constraints (`advisor.engine.relax.Relaxer`)."""
 
-    def answers(self, request: R_contra) -> T | None:
-        """The table of specs that answer, or None; raises `SpentError` when the budget is spent."""
-
-    def needs(self, name: str, request: R_contra, table: T) -> Floats:
-        """For each row the value of the constraint `name` that it just keeps."""
-
-    def capability_of(self, gpu_name: str | None) -> float | None:
-        """CUDA compute capability of a GPU."""
+    def answers(self, request: R_contra) -> T | None: ...
+    def needs(self, name: str, request: R_contra, table: T) -> Floats: ...
+    def capability_of(self, gpu_name: str | None) -> float | None: ...
 
 
 class Constraint:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.live import is_live, refresh_command
-from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, LazyRejected, Offer, PriceCall
+from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, Offer, PriceCall
 from advisor.domain.decision import price_chance
 from advisor.domain.money import PriceSpread, aged_spec, all_listed, is_old
 from advisor.engine.borderline import close_calls
@@ -163,7 +163,6 @@ def _with_chosen(chosen: A, answer: A, call: PriceCall) -> A:
         request=answer.request,
         ranked=(first, *behind.values())[: answer.request.max_results],
         rejected=answer.rejected,
-        rejected_counts=answer.rejected_counts,
         offers_considered=answer.offers_considered,
         price_call=call,
     )
@@ -297,15 +296,13 @@ def _among(
         beyond_price = _beyond_price(task, request, table)
     chosen = shown[0] if shown else None
     about = chosen or nearest
-    rejected = task.rejected(request, options, table)
     answer: A = task.answer(
         request=request,
         ranked=shown,
         nearest=nearest,
         nearest_misses=misses,
         beyond_price=beyond_price,
-        rejected=rejected,
-        rejected_counts=rejected.counts if isinstance(rejected, LazyRejected) else None,
+        rejected=task.rejected(request, options, table),
         offers_considered=options.considered,
         assumptions=tuple(task.assumptions(request, options, about)),
         warnings=tuple(task.warnings(about, today)) if about else (),

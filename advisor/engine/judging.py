@@ -278,7 +278,13 @@ def _front_of(front: Table | None, other: Table | None) -> Table | None:
 
 
 def _leading(table: Table) -> Table:
-    return table.take(pareto_rows(table, np.arange(len(table))))
+    """The rows that no other beats in price or lower bound without losing in the other, cheapest first; of
+    equal ones the first by name, then by the smaller batch."""
+    _, by_name = np.unique(table.names.astype(str), return_inverse=True)
+    lower = table.lower
+    order = np.lexsort((table.batch, by_name.reshape(-1)[table.kind], -lower, table.usd))
+    before = np.concatenate([[-np.inf], np.maximum.accumulate(lower[order])])[: len(order)]
+    return table.take(order[lower[order] > before])
 
 
 def _kinds_of(table: Table, rows: Booleans | slice) -> Booleans:
@@ -296,17 +302,6 @@ def _smallest(values: Floats, count: int) -> float:
 # Nobody takes a spec with less than a fiftieth of the cheapest one's rate. On the front, nobody takes one
 # with less than a twentieth of the recommended one's rate, or with samples at over five times its cost.
 LEAST_SHARE, LEAST_OF_FRONT, MOST_TIMES = 0.02, 0.05, 5.0
-
-
-def pareto_rows(table: Table, rows: Integers) -> Integers:
-    """Those of the rows that no other beats in price or lower bound without losing in the other, cheapest
-    first; of equal ones the first by name, then by the smaller batch."""
-    _, by_name = np.unique(table.names.astype(str), return_inverse=True)
-    lower = table.lower[rows]
-    keys = table.batch[rows], by_name.reshape(-1)[table.kind[rows]], -lower, table.usd[rows]
-    order = np.lexsort(keys)
-    before = np.concatenate([[-np.inf], np.maximum.accumulate(lower[order])])[: len(order)]
-    return rows[order[lower[order] > before]]
 
 
 def specs_of(request: NetworkQuestion, table: Table) -> list[Candidate]:

@@ -170,25 +170,16 @@ def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
         return np.where((each > 0) & (each < np.inf) & (ratio < 2**53), times, np.inf)
 
 
-def cost(request: NetworkQuestion, table: Table) -> Floats:
-    """The hourly price where there is a target, else the median cost of the run or of a million samples."""
-    return _cost(request, table, Level.MEDIAN)
-
-
-def worst_cost(request: NetworkQuestion, table: Table) -> Floats:
-    """The same cost at the lower bound of the rate."""
-    return _cost(request, table, Level.SURE)
-
-
-def _cost(request: NetworkQuestion, table: Table, level: Level) -> Floats:
+def cost(request: NetworkQuestion, table: Table, level: Level = Level.MEDIAN) -> Floats:
+    """The hourly price where there is a target, else the cost of the run or of a million samples."""
     hours = None if table.hours is None else table.hours[level]
     usd = table.usd * terms_of(request, table, request.horizon_hours if hours is None else hours)
     if request.ranks_by_price:
         return usd
     if hours is not None:
-        return hours * usd
+        return np.asarray(hours * usd)
     with np.errstate(divide="ignore"):
-        return usd / (table.count * table.each[level] * 3600) * 1e6
+        return np.asarray(usd / (table.count * table.each[level] * 3600) * 1e6)
 
 
 def rank(request: NetworkQuestion, table: Table) -> Floats:

@@ -7,16 +7,16 @@ for its question."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from functools import cached_property, partial
 from operator import attrgetter
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, CpuOnly, OfferQuery
-from advisor.domain import Candidate, Disk, Offer, Rejected, Task, Workload
+from advisor.domain import Candidate, Disk, Offer, Rejected, Workload
 from advisor.engine.candidates import (
     Attached,
     Runnable,
@@ -39,12 +39,8 @@ _MOST_TABLE_ROWS = 300_000
 _MOST_LISTINGS = 64
 
 
-class _Sized(Protocol):
-    def __len__(self) -> int: ...
-
-
 K = TypeVar("K")
-V = TypeVar("V", bound=_Sized)
+V = TypeVar("V", bound=Sized)
 
 
 class Kept(Generic[K, V]):
@@ -116,32 +112,6 @@ class Listing:
         return self._cpus[1]
 
 
-class Site:
-    """The types of a place, market and data size, with their offers and disks, for any work."""
-
-    def __init__(self, request: NetworkQuestion, catalog: Catalog) -> None:
-        self._request, self._catalog = request, catalog
-        self._query = replace(query_of(request), accelerated=None)
-        self._attached: dict[str, list[Attached]] = {}
-
-    def __len__(self) -> int:
-        return len(self._attached)
-
-    def attached(
-        self, names: Collection[str], offers: Mapping[str, Sequence[Offer]] | None = None
-    ) -> list[Attached]:
-        """The offers of types with their disks; taken from `offers` where given, else looked up."""
-        missing = tuple(name for name in names if name not in self._attached)
-        if missing:
-            by_type = offers or _by_type(self._catalog, replace(self._query, instances=missing))
-            for name in missing:
-                offers_there = by_type.get(name, ())
-                self._attached[name] = [
-                    attached(self._request, self._catalog, offer) for offer in offers_there
-                ]
-        return [offer for name in names for offer in self._attached[name]]
-
-
 class Predicted:
     """The table of types with the catalogue's disks (None where none runs); `not_runnable` has a reason for
     each type that runs in none of its regions."""
@@ -165,14 +135,9 @@ class Prepared:
     as requests need them."""
 
     def __init__(
-        self,
-        request: NetworkQuestion,
-        site: Site,
-        catalog: Catalog,
-        model: PerformanceModel,
-        predictions: Predictions,
+        self, request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, predictions: Predictions
     ) -> None:
-        self.request, self.site, self.catalog, self.model = key_of(request), site, catalog, model
+        self.request, self.catalog, self.model = key_of(request), catalog, model
         self.predictions = predictions
         self.predicted = Predicted()
         self._cpus: tuple[Sequence[CpuOnly], CpuTypes] | None = None
@@ -187,8 +152,11 @@ class Prepared:
         """The predictions, with the named types added; `offers` has their offers, where known."""
         if not self.predicted.names.issuperset(names):
             with self._growing:  # no thread may lose what another one has added meanwhile
-                known = self.predicted.names
-                self._add(self.site.attached([name for name in names if name not in known], offers))
+                missing = tuple(name for name in names if name not in self.predicted.names)
+                query = replace(query_of(self.request), accelerated=None, instances=missing)
+                there = offers or _by_type(self.catalog, query)
+                new = [offer for name in missing for offer in there.get(name, ())]
+                self._add([attached(self.request, self.catalog, offer) for offer in new])
         return self.predicted
 
     def _add(self, new: Sequence[Attached]) -> None:
@@ -230,7 +198,6 @@ class Preparations:
         self._remembering = model.remembering()
         self._predictions = Kept[tuple[Workload, float], Predictions](most)
         self._listings = Kept[OfferQuery, Listing](_MOST_LISTINGS)
-        self._sites = Kept[tuple[object, ...], Site](most)
         self._prepared = Kept[NetworkQuestion, Prepared](most, _MOST_TABLE_ROWS)
 
     def is_of(self, catalog: Catalog, model: PerformanceModel) -> bool:
@@ -251,17 +218,9 @@ class Preparations:
         key = key_of(request)
 
         def made() -> Prepared:
-            return Prepared(key, self._site(key), self.catalog, self._remembering, self._predictions_of(key))
+            return Prepared(key, self.catalog, self._remembering, self._predictions_of(key))
 
         return self._prepared.of(key, made)
-
-    def _site(self, request: NetworkQuestion) -> Site:
-        key = (
-            replace(query_of(request), accelerated=None),
-            *(request.task is Task.PREPROCESSING, request.dataset.total_mib, request.vcpu_quota),
-            *(request.disk, request.disk_types),
-        )
-        return self._sites.of(key, lambda: Site(request, self.catalog))
 
     def _predictions_of(self, request: NetworkQuestion) -> Predictions:
         """The predictions of the request's network at its confidence."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -26,7 +26,7 @@ from advisor.domain import (
     nearest_first,
 )
 from advisor.engine.candidates import batches_of, plain_workload
-from advisor.engine.columns import Booleans, Floats, Integers
+from advisor.engine.columns import Booleans, Floats, Integers, Level
 from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW, factors_of, level_of, limits
 from advisor.engine.table import Table
 from advisor.messages import Message
@@ -266,21 +266,18 @@ class Rejections(LazyRejected):
         if self._missed is None:
             return ()
         request, table, rows = self._missed
+        rates = table.rates[Level.MEDIAN]
         least = (request.target_throughput or 0.0) / MOST_GAIN
         near = [
             table.offer(row).instance.gpu_name
             for row, reason in rows
-            if reason == TOO_SLOW and table.usd[row] < usd_per_hour and table.median[row] >= least
+            if reason == TOO_SLOW and table.usd[row] < usd_per_hour and rates[row] >= least
         ]
         return tuple(dict.fromkeys(name for name in near if name))
 
     def __len__(self) -> int:
         return sum(self.counts.values())
 
-    @overload
-    def __getitem__(self, index: int) -> Rejected: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Rejected]: ...
     def __getitem__(self, index: Any) -> Any:
         return self._all[index]
 
@@ -404,14 +401,14 @@ _RATE_TEXTS = (
 
 
 def _too_slow(request: NetworkQuestion, shown: Table) -> Message:
-    target = request.target_throughput or 0.0
+    target, median = request.target_throughput or 0.0, float(shown.rates[Level.MEDIAN, 0])
     workload = shown.source.predictions.pairs[int(shown.row[0])][0]
     return Message(
-        _RATE_TEXTS[int(shown.median[0] >= target) if request.is_sure else 2].text,
+        _RATE_TEXTS[int(median >= target) if request.is_sure else 2].text,
         code=TOO_SLOW,
         p=100 * (1 - request.confidence),
         lower=floor_rate(float(shown.lower[0])),
-        median=floor_rate(float(shown.median[0])),
+        median=floor_rate(median),
         target=target,
         stage=stage_name(_binding_stage(request, shown), shown.offer(0).instance, workload),
     )

@@ -6,13 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from threading import Lock
-from typing import Any
 from zlib import crc32
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from advisor.catalog import Catalog, resources_of
 from advisor.catalog.support import used_gpus
@@ -34,7 +32,7 @@ from advisor.domain import (
 )
 from advisor.domain.results import P99_OVER_P50
 from advisor.engine.candidates import Runnable
-from advisor.engine.columns import Booleans, Floats, Integers, Level
+from advisor.engine.columns import Booleans, Floats, Integers, Level, Objects, as_objects
 from advisor.models.performance.machines import DiskTable
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.prepared import PreparedRows
@@ -140,9 +138,6 @@ class Predictions:
         return [self._latencies[row] for row in rows]
 
 
-Objects = NDArray[Any]
-
-
 class Candidates(Struct, frozen=True, kw_only=True, dict=True):
     """Options (offers that can run a request) at all their batch sizes. `kind` is the index of each option's
     instance type in `names` and `cheapest_offer`. `rows` are the rows of the predictions of all options, one
@@ -179,7 +174,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             request=request,
             predictions=predictions,
             options=sorted_options,
-            names=_objects([name for _, name in by_type]),
+            names=as_objects([name for _, name in by_type]),
             cheapest_offer=np.array(
                 [min(option.offer.price.usd_per_hour for option in some) for some in by_type.values()]
             ),
@@ -241,7 +236,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             option=options,
             spec=which,
             row=rows,
-            disk=_objects(disks)[which],
+            disk=as_objects(disks)[which],
             disk_type=np.array([_number_of(disk.rate.type) for disk in disks], dtype=np.intp)[which],
             batch=predictions.batch[rows],
             offer_usd=self.offer_usd[options],
@@ -307,12 +302,7 @@ class Table(Struct, frozen=True, kw_only=True):
     @property
     def lower(self) -> Floats:
         """The lower bound of the rate of all instances together."""
-        return self.count * self.each[Level.SURE]
-
-    @property
-    def median(self) -> Floats:
-        """The median rate of all instances together."""
-        return self.count * self.each[Level.MEDIAN]
+        return np.asarray(self.count * self.each[Level.SURE])
 
     def take(self, rows: Integers | Booleans) -> Table:
         """Some of the rows."""
@@ -415,10 +405,3 @@ def best_of_each(groups: Integers, *keys: Floats | Integers) -> Integers:
 def _number_of(disk_type: str) -> int:
     """A number for a type of disk that is the same in every process, unlike that of `hash`."""
     return crc32(disk_type.encode())
-
-
-def _objects(records: Sequence[Any]) -> Objects:
-    """Records as a column of shape (n,)."""
-    column = np.empty(len(records), dtype=object)
-    column[:] = records
-    return column

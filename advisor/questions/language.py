@@ -13,7 +13,6 @@ from typing import Any
 
 from advisor.domain import Market
 from advisor.domain.words import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision, Protocol
-from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
 from advisor.questions import spec
@@ -85,31 +84,21 @@ class TensorParallel(Number):
         super().__init__(whole=True, most=MOST_TENSOR_PARALLEL, metavar="auto|N")
 
     def from_json(self, value: Any, field: str) -> Any:
-        if isinstance(value, str) and value.strip().lower() != AUTO:
-            raise _split_error(value, field)
-        return None if isinstance(value, str) else super().from_json(value, field)
-
-    def from_link(self, texts: Any, field: str) -> Any:
-        return None if _is_auto(texts) else super().from_link(texts, field)
-
-    def from_text(self, text: str, field: str) -> Any:
-        if _is_auto([text]):
-            return None
-        if not text.strip().lstrip("-").replace(".", "", 1).isdigit():
-            raise _split_error(text, field)
-        return super().from_text(text, field)
+        if isinstance(value, str):
+            return self._checked(value, field, self.client_most)
+        return super().from_json(value, field)
 
     def schema(self) -> dict[str, Any]:
         number = super().schema()
         return number | {"type": ["integer", "string"], "pattern": f"^{AUTO}$"}
 
-
-def _split_error(text: str, field: str) -> UsageError:
-    return wrong(field, "{field} must be a number or auto, not '{text}'", text=text[:60])
-
-
-def _is_auto(texts: Any) -> bool:
-    return [text.strip().lower() for text in texts] == [AUTO]
+    def _checked(self, value: Any, field: str, most: float) -> Any:
+        text = str(value).strip()
+        if text.lower() == AUTO:
+            return None
+        if not text.lstrip("-").replace(".", "", 1).isdigit():
+            raise wrong(field, "{field} must be a number or auto, not '{text}'", text=text[:60])
+        return super()._checked(value, field, most)
 
 
 def _joined_values(field: str, form: str, sign: str, refused: Message, *kinds: Number) -> Parsed:

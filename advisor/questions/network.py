@@ -75,19 +75,9 @@ _OF_NETWORKS = ("stack", "memory_format", "tf32")
 _OF_NETWORKS_ONLY = Message("{field} is of networks, and preprocessing runs none").text
 _TRAINING_ONLY = Message("{field} goes with {task} training only").text
 _OF_WORKLOAD: tuple[str, ...] = (
-    *(
-        "task",
-        "network",
-        "batch_size",
-        "precision",
-        "input",
-        *_OF_NETWORKS,
-        "dataset_name",
-        "dataset_format",
-        "dataset_samples",
-        "steps",
-    ),
-    *("protocol", "guidance", "required_confidence", "max_gpus", *spec.OF_PLACE),
+    *("task", "network", "batch_size", "precision", "input", *_OF_NETWORKS, "dataset_name"),
+    *("dataset_format", "dataset_samples", "steps", "protocol", "guidance", "required_confidence"),
+    *("max_gpus", *spec.OF_PLACE),
 )
 _OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples", "start_minutes")
 

@@ -46,8 +46,11 @@ class Ranks(Question):
     )
 
     def __post_init__(self) -> None:
-        if self.ranks is None:
-            self._refuse_without_ranks()
+        for name, field in self.fields.items() if self.ranks is None else ():
+            if self.differs(field):
+                raise wrong(
+                    name, "{field} goes with {ranks}", hint="say how many processes train with {ranks}"
+                )
         if self.node_rank > self.nodes:
             raise wrong(
                 "node_rank", "node {node_rank} of {nodes} is none", node_rank=self.node_rank, nodes=self.nodes
@@ -62,10 +65,3 @@ class Ranks(Question):
             host, _, port = self.rendezvous.rpartition(":")
             if not (host and port.isdecimal() and 0 < int(port) <= _MOST_PORT):
                 raise wrong("rendezvous", "'{text}' is no HOST:PORT", text=self.rendezvous)
-
-    def _refuse_without_ranks(self) -> None:
-        for name, field in self.fields.items():
-            if name != "ranks" and self.differs(field):
-                raise wrong(
-                    name, "{field} goes with {ranks}", hint="say how many processes train with {ranks}"
-                )

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,6 @@ from advisor.engine.limits import (
     most_count,
     require_countable,
     term_factor,
-    worst_cost,
 )
 from advisor.engine.prepared import Preparations, key_of
 from advisor.engine.rejected import Missed, Rejections, shortfall
@@ -71,7 +71,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
 
     answer = Recommendation
     cost = staticmethod(cost)
-    worst_cost = staticmethod(worst_cost)
+    worst_cost = staticmethod(partial(cost, level=Level.SURE))
     aims = staticmethod(aims)
     shortfall = staticmethod(shortfall)
     warnings = staticmethod(warnings)
@@ -267,23 +267,27 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         yield from of_place(request, Choice("batch_size", "--batch-size", None))
 
     def needs(self, name: str, request: NetworkQuestion, table: Table) -> Floats:
-        if name == "batch_size":
-            return table.batch.astype(float)
-        level = level_of(request)
-        if name == "target_throughput":
-            costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
+        level, costs = (
+            level_of(request),
+            request.max_usd_per_hour is not None or request.max_run_usd is not None,
+        )
+        rate, hours = table.rates[level], np.full(len(table), np.inf)
+        if not (costs or request.task is Work.TRAINING):
             # Without a target one instance answers: the most instances that are allowed reach more.
-            if costs or request.task is Work.TRAINING:
-                return table.rates[level]
-            return most_count(request, table) * table.rates[level] / table.count
-        if name == "max_usd_per_hour":
-            return table.usd
-        if name == "max_latency_ms":
-            return 1000 * table.p99_seconds[level]
-        if name == "max_first_epoch_hours":
-            return request.first_samples / table.first[level] / 3600
-        hours = np.full(len(table), np.inf) if table.hours is None else table.hours[level]
-        return hours if name == "max_hours" else hours * table.usd
+            rate = most_count(request, table) * rate / table.count
+        if table.hours is not None:
+            hours = table.hours[level]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = {
+                "batch_size": table.batch,
+                "target_throughput": rate,
+                "max_usd_per_hour": table.usd,
+                "max_latency_ms": 1000 * table.p99_seconds[level],
+                "max_first_epoch_hours": request.first_samples / table.first[level] / 3600,
+                "max_hours": hours,
+                "max_run_usd": hours * table.usd,
+            }
+        return np.asarray(values[name], dtype=float)
 
     def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, NetworkQuestion]:
         """This task with other types to look at, and the request for them."""
@@ -374,7 +378,7 @@ def _borderline(request: NetworkQuestion, table: Table, limit: float) -> Boolean
     target = request.target_throughput or 0.0
     near = (table.lower < target) & (target <= table.rates[Level.HOPED]) & (cost(request, table) < limit)
     near &= _has_one_gpu(table)
-    return near & answering(request, table, but_for=("too_slow",)) if near.any() else near
+    return np.asarray(near & answering(request, table, but_for=("too_slow",)) if near.any() else near)
 
 
 def _has_one_gpu(table: Table) -> Booleans:
