@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
 from advisor.answers.context import all_regions_note, omission_notes, results_and_misfits, wanted_cards
-from advisor.catalog import Catalog, load_catalog
+from advisor.catalog import Catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (
     FineTuningRecommendation,
@@ -76,7 +76,6 @@ from advisor.render.views.whole import prediction_text
 if TYPE_CHECKING:
     from advisor.models.language.deployments import GpuFacts
     from advisor.models.language.language_model import LanguageModel
-    from advisor.models.language.serving import ServingPredictor
     from advisor.questions.language import (
         CompareFinetuning,
         CompareGeneration,
@@ -88,26 +87,12 @@ if TYPE_CHECKING:
         RecommendGeneration,
         ServingQuestion,
     )
-    from advisor.questions.listings import Sources as NamedSources
     from advisor.sweeps.measure.endpoint.anchors import ServingAnchor
 
 A = TypeVar("A", GenerationRecommendation, FineTuningRecommendation, ServingPrediction, TuningPrediction)
 # Tokens of context that `memory` assumes where none are given, or fewer where the model takes fewer.
 USUAL_CONTEXT = 8192
 _ONE_INSTANCE = Message("several instances together may hold it: here one tunes, others are not modelled")
-
-
-class LanguageContext(NamedTuple):
-    """The catalogue and the predictor that answer questions about serving."""
-
-    catalog: Catalog
-    predictor: ServingPredictor
-
-
-def load_language_context(sources: NamedSources | None = None) -> LanguageContext:
-    """The user's catalogue, and the bundled serving predictor."""
-    catalog = load_catalog(cny_per_usd=sources.cny_per_usd if sources else None)
-    return LanguageContext(catalog, bundled_serving_predictor())
 
 
 class _Prepared(NamedTuple):
@@ -133,7 +118,7 @@ class _Prepared(NamedTuple):
 
 def _prepared(catalog: Catalog, question: ServingQuestion | TuningQuestion) -> _Prepared:
     if not isinstance(question, TuningQuestion):
-        return _prepared_serving(LanguageContext(catalog, bundled_serving_predictor()), question)
+        return _prepared_serving(catalog, question)
     model, predictor = language_model_of(question), bundled_finetuning_predictor()
     return _Prepared(
         TuningTask(catalog, model, predictor),
@@ -145,8 +130,8 @@ def _prepared(catalog: Catalog, question: ServingQuestion | TuningQuestion) -> _
     )
 
 
-def _prepared_serving(context: LanguageContext, question: ServingQuestion) -> _Prepared:
-    catalog, predictor = context
+def _prepared_serving(catalog: Catalog, question: ServingQuestion) -> _Prepared:
+    predictor = bundled_serving_predictor()
     digest = hashlib.sha256(" ".join(predictor.names).encode() + predictor.mean.tobytes())
     trained_on = (
         f"published measurements of {len(predictor.models)} language models on {len(predictor.gpus)} GPUs"
@@ -207,13 +192,13 @@ def _sources(catalog: Catalog, model_id: str, trained_on: str, anchors: int = 0)
 
 
 def serving_recommended(
-    context: LanguageContext, question: RecommendGeneration, *, today: date | None = None, relax: bool = True
+    catalog: Catalog, question: RecommendGeneration, *, today: date | None = None, relax: bool = True
 ) -> GenerationRecommendation:
     """The cheapest spec that serves as the question wants. Where none does, the answer has the limits to
     relax, unless `relax` is False: finding them takes longer. Raises `UsageError`, `NoIntervalError`,
     `NoOfferError` (no prices at all there), and with `strict` `StalePriceError`."""
     answer: GenerationRecommendation = _recommended(
-        _prepared_serving(context, question), question, today, relax=relax
+        _prepared_serving(catalog, question), question, today, relax=relax
     )
     return answer
 

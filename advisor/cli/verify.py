@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.answers.context import Context, load_context, with_anchors
-from advisor.answers.language import load_language_context
+from advisor.catalog import load_catalog
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, output_option, question_options
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans
@@ -41,7 +41,7 @@ from advisor.sweeps.formats import to_jsonl
 from advisor.units import format_rate, format_usd
 
 if TYPE_CHECKING:
-    from advisor.answers.language import LanguageContext
+    from advisor.catalog import Catalog
     from advisor.domain.verification import ServingVerification
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
@@ -123,15 +123,15 @@ def _generation(
     from advisor.runs.endpoint.verifying import serving_trial, verify_serving
 
     _refuse_unservable(question, how)
-    context = load_language_context(sources)
+    catalog = load_catalog(cny_per_usd=sources.cny_per_usd)
     if out is not None:
         require_writable(out)
-    trial = serving_trial(context, question, how.instance, today())
+    trial = serving_trial(catalog, question, how.instance, today())
     if how.on == AWS:
         out = out or Path(f"anchor-{Path(trial.candidate.model).name}.json")
-        done = _served_on_aws(trial, how, context, output)
+        done = _served_on_aws(trial, how, catalog, output)
     else:
-        done = verify_serving(context, trial, how.minutes, tell)
+        done = verify_serving(catalog, trial, how.minutes, tell)
     if out is not None:
         write_whole(out, json.dumps(done.anchor, indent=1) + "\n")
         tell(f"written to {out}")
@@ -199,14 +199,14 @@ def _refuse_own_data(request: NetworkQuestion) -> None:
 
 
 def _served_on_aws(
-    trial: ServingTrial, how: VerificationRun, context: LanguageContext, output: str
+    trial: ServingTrial, how: VerificationRun, catalog: Catalog, output: str
 ) -> ServingVerification:
     from advisor.runs.endpoint.verifying import serving_launch, verdict_on_served
 
     offer, aws = trial.candidate.spec.offer, Aws()
     launch = _launch(how, offer.instance.name, offer.region)
     plan, run = _rented(how, serving_launch(trial, launch, how.minutes), aws, output)
-    return verdict_on_served(context, trial, plan, run, aws)
+    return verdict_on_served(catalog, trial, plan, run, aws)
 
 
 def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:

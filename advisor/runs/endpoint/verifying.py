@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.language import LanguageContext, serving_recommended
+from advisor.answers.language import serving_recommended
+from advisor.catalog import Catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation
 from advisor.domain.verification import Criterion, ServingVerification
@@ -23,6 +24,7 @@ from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import MEASURE
 from advisor.infra.aws.guest.metadata import ResultBucket
+from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions.fields import wrong
 from advisor.questions.language import ServingQuestion
 from advisor.questions.settled import draft_of, instance_named, language_model_of, settled_serving
@@ -143,17 +145,15 @@ class ServingTrial(NamedTuple):
         )
 
 
-def serving_trial(
-    context: LanguageContext, question: VerifyGeneration, instance: str, today: date
-) -> ServingTrial:
+def serving_trial(catalog: Catalog, question: VerifyGeneration, instance: str, today: date) -> ServingTrial:
     """The trial for a named type, or for `auto` the recommended spec; `NoOfferError` if there is none."""
     recommendation, model = question.recommendation, language_model_of(question)
-    before = serving_recommended(context, recommendation, today=today, relax=False)
-    request = settled_serving(recommendation, model, context.catalog)
+    before = serving_recommended(catalog, recommendation, today=today, relax=False)
+    request = settled_serving(recommendation, model, catalog)
     candidate = before.chosen
     if instance != AUTO:
-        name = instance_named(instance, question, context.catalog)
-        task = ServingTask(context.catalog, model, context.predictor, draft_of(recommendation))
+        name = instance_named(instance, question, catalog)
+        task = ServingTask(catalog, model, bundled_serving_predictor(), draft_of(recommendation))
         candidate = task.prediction_on(request, name, today=today).candidate
     if candidate is None:
         raise NoOfferError(
@@ -170,7 +170,7 @@ def serving_trial(
 
 
 def verify_serving(
-    context: LanguageContext, trial: ServingTrial, minutes: float, on_progress: Say
+    catalog: Catalog, trial: ServingTrial, minutes: float, on_progress: Say
 ) -> ServingVerification:
     """Load the question's endpoint, and judge the result; `MeasuringError` if nothing was measured."""
     candidate, question = trial.candidate, trial.question
@@ -186,14 +186,12 @@ def verify_serving(
     # Assume that the endpoint is one instance of the spec, unless the driver or the server says otherwise.
     anchor["deployment"]["gpu"] = anchor["deployment"]["gpu"] or candidate.spec.offer.instance.gpu_name
     anchor["engine"]["name"] = anchor["engine"]["name"] or str(candidate.engine)
-    return judged_serving(context, trial, anchor)
+    return judged_serving(catalog, trial, anchor)
 
 
-def judged_serving(
-    context: LanguageContext, trial: ServingTrial, anchor: Mapping[str, Any]
-) -> ServingVerification:
+def judged_serving(catalog: Catalog, trial: ServingTrial, anchor: Mapping[str, Any]) -> ServingVerification:
     """The verdict of the anchor's first load, and the spec to take now."""
-    settles, caveats = _scope_of(context, trial.candidate, anchor)
+    settles, caveats = _scope_of(catalog, trial.candidate, anchor)
     done = ServingVerification(
         request=trial.request,
         predicted=trial.candidate,
@@ -209,7 +207,7 @@ def judged_serving(
         path = Path(folder) / "anchor.json"
         path.write_text(json.dumps(anchor))
         informed = trial.question.recommendation.replace(anchor=(*trial.question.anchor, path))
-        after = serving_recommended(context, informed, today=trial.today, relax=False)
+        after = serving_recommended(catalog, informed, today=trial.today, relax=False)
     spec = trial.candidate.spec
     ranked = [candidate.spec for candidate in (after or trial.before).ranked]
     name, usd = spec.offer.instance.name, spec.total_usd_per_hour
@@ -217,7 +215,7 @@ def judged_serving(
 
 
 def _scope_of(
-    context: LanguageContext, candidate: GenerationCandidate, anchor: Mapping[str, Any]
+    catalog: Catalog, candidate: GenerationCandidate, anchor: Mapping[str, Any]
 ) -> tuple[bool, tuple[str, ...]]:
     """Whether the trial ran on the spec's GPU and engine, and how it differed from the spec."""
     wanted = candidate.spec.offer.instance.gpu_name
@@ -229,7 +227,7 @@ def _scope_of(
         caveats.append(f"{who} says that the endpoint runs on {wanted}")
     else:
         try:
-            here = sheet_of(gpus[0]["name"], sheets=context.catalog.gpus).name
+            here = sheet_of(gpus[0]["name"], sheets=catalog.gpus).name
         except UsageError:
             here = str(gpus[0]["name"])
         settles = here == wanted
@@ -298,7 +296,7 @@ def _measure_words(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
 
 
 def verdict_on_served(
-    context: LanguageContext, trial: ServingTrial, plan: CloudPlan, run: CloudRun, aws: Aws
+    catalog: Catalog, trial: ServingTrial, plan: CloudPlan, run: CloudRun, aws: Aws
 ) -> ServingVerification:
     """The verification from an ended run; `CloudError` if it measured nothing."""
     job = job_of(plan)
@@ -306,4 +304,4 @@ def verdict_on_served(
     loaded = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]
     if not loaded:
         raise nothing_measured(plan, run)
-    return judged_serving(context, trial, loaded[-1])
+    return judged_serving(catalog, trial, loaded[-1])

@@ -15,10 +15,11 @@ import yaml
 
 from advisor.answers import ask, language
 from advisor.answers.context import omission_notes
-from advisor.answers.language import LanguageContext, load_language_context, serving_recommended
-from advisor.catalog import OfferQuery, load_catalog
+from advisor.answers.language import serving_recommended
+from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.domain.words import LanguageTask, LlmPrecision
 from advisor.errors import UsageError
+from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions.language import PredictGeneration, RecommendGeneration
 from advisor.questions.listings import Sources
 from advisor.questions.spec import SpecQuestion
@@ -29,9 +30,9 @@ COMMON: dict[str, Any] = {"task": LanguageTask.GENERATION, "model": EIGHT_B}
 
 
 @cache
-def context() -> LanguageContext:
+def context() -> Catalog:
     """What ships, read once."""
-    return load_language_context()
+    return load_catalog()
 
 
 def recommend(**fields: Any) -> RecommendGeneration:
@@ -48,14 +49,14 @@ def chosen(**fields: Any) -> Any:
 
 def predicted(**fields: Any) -> Any:
     """What an instance does."""
-    return language.predicted(context().catalog, PredictGeneration(**{**COMMON, **fields})).result
+    return language.predicted(context(), PredictGeneration(**{**COMMON, **fields})).result
 
 
 def test_pictures_count_as_tokens_of_the_prompt_and_take_time_in_their_tower() -> None:
     asked: dict[str, Any] = {"model": "Qwen/Qwen3-VL-8B-Instruct", "instance": "p5.4xlarge", "users": 8}
     asked |= {"input_tokens": 300, "output_tokens": 100}
     shown = PredictGeneration(**COMMON | asked, images_per_request=2, image_size="1280x720")
-    answer = language.predicted(context().catalog, shown)
+    answer = language.predicted(context(), shown)
     pictures, request = answer.result, answer.message_document()["request"]
     # 40 x 23 squares of 32 pixels, and the signs around them.
     tokens = 2 * (40 * 22 + 2)
@@ -87,7 +88,7 @@ def test_where_nothing_answers_a_smaller_format_may() -> None:
 
 def test_a_tight_limit_is_told_with_the_spec_that_a_looser_one_allows() -> None:
     tight, usual = (
-        language.recommended(context().catalog, recommend(users=10, max_ttft_ms=most)).result.warnings
+        language.recommended(context(), recommend(users=10, max_ttft_ms=most)).result.warnings
         for most in (30.0, 200.0)
     )
     (warning,) = [text for text in map(str, tight) if "rules cheaper ones out" in text]
@@ -211,7 +212,7 @@ def test_two_instances_hold_a_model_that_none_holds_alone() -> None:
 def anchor(path: Path, tpot_seconds: float) -> Path:
     """A measured endpoint: eight requests in flight on one L4, with another time per token."""
     document = json.loads((Path(__file__).parents[2] / "data/endpoint_anchor.json").read_text())
-    document["engine"]["version"] = context().predictor.engine_version("vllm")
+    document["engine"]["version"] = bundled_serving_predictor().engine_version("vllm")
     (load,) = document["loads"]
     slower = tpot_seconds / 0.1
     for name, factor in (("tpot_seconds", slower), ("output_tokens_per_second", 1 / slower)):
