@@ -3,6 +3,7 @@
 text of every route was sent with."""
 
 import json
+import re
 import subprocess
 import sys
 from urllib.parse import quote
@@ -40,20 +41,8 @@ def validator(described, schema):
 
 def test_it_is_openapi_3_1_whose_references_lead_somewhere(described):
     assert described["openapi"] == "3.1.0"
-    seen = []
-
-    def walk(value):
-        if isinstance(value, dict):
-            seen.extend([value["$ref"]] if isinstance(value.get("$ref"), str) else [])
-            for item in value.values():
-                walk(item)
-        elif isinstance(value, list):
-            for item in value:
-                walk(item)
-
-    walk(described)
-    known = {f"#/components/schemas/{name}" for name in described["components"]["schemas"]}
-    assert set(seen) <= known
+    seen = set(re.findall(r'"\$ref": "([^"]*)"', json.dumps(described)))
+    assert seen <= {f"#/components/schemas/{name}" for name in described["components"]["schemas"]}
     for schema in described["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(schema)
 
@@ -72,9 +61,8 @@ def test_every_example_is_true(described):
 def test_each_operation_documents_its_refusals_and_parameters_once_and_a_link_all_tasks_words(described):
     ours = [item for item in operations(described) if "answers" in item[2].get("tags", ())]
     assert len(ours) == 8
-    for path, _, operation in ours:
-        statuses = set(operation["responses"])
-        assert {"200", "400", "401", "403", "413", "422", "429", "500", "503"} <= statuses, path
+    refusals = {"200", "400", "401", "403", "413", "422", "429", "500", "503"}
+    assert [path for path, _, operation in ours if not refusals <= set(operation["responses"])] == []
     for path, method, operation in operations(described):
         text = [(row["in"], row["name"]) for row in operation.get("parameters", ())]
         assert len(text) == len(set(text)), (method, path)
@@ -85,8 +73,7 @@ def test_each_operation_documents_its_refusals_and_parameters_once_and_a_link_al
     assert {parameter["name"] for parameter in item["get"]["parameters"]} == words
     required = {parameter["name"] for parameter in item["get"]["parameters"] if parameter["required"]}
     assert required == set.intersection(*(set(body["required"]) for body in bodies))
-    schemas = described["components"]["schemas"]
-    mapping = schemas["RecommendQuestion"]["discriminator"]["mapping"]
+    mapping = question["discriminator"]["mapping"]
     for task, reference in mapping.items():
         assert task in schemas[reference.rpartition("/")[2]]["properties"]["task"]["enum"]
     assert set(mapping) == set(RECOMMEND.tasks)
@@ -128,8 +115,7 @@ def hostile(operation):
         for field in operation.fields:
             yield target(operation, form, body=changed(operation.bodies[0], field, form))
     for field in operation.fields:
-        listed = changed(operation.bodies[0], field, list(FORMS))
-        yield target(operation, FORMS[0], body=listed)
+        yield target(operation, FORMS[0], body=changed(operation.bodies[0], field, list(FORMS)))
 
 
 def target(operation, form, query="", body=None):

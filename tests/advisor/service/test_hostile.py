@@ -9,19 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.served import Served
-from tests.advisor.service.hostile import (
-    NO_TORCH,
-    NOT_OVER_HTTP,
-    PLAUSIBLE,
-    QUESTIONS,
-    Asker,
-    Hostile,
-    defects_in,
-    fuzz,
-    hostile_requests,
-    operations_of,
-    plausible_requests,
-)
+from tests.advisor.service import hostile
+from tests.advisor.service.hostile import Asker, Hostile, defects_in, fuzz, hostile_requests, operations_of
 
 # What the guard says to requests that no description allows is a refusal, too.
 CHECKS = """
@@ -33,7 +22,7 @@ SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 
 @pytest.fixture(scope="module")
 def service():
-    with Served("--rate-limit", "0", "--log-level", "warning", modules=NO_TORCH) as served:
+    with Served("--rate-limit", "0", "--log-level", "warning", modules=hostile.NO_TORCH) as served:
         yield served
 
 
@@ -53,7 +42,7 @@ def test_hostile_requests_find_no_5xx_no_defect_and_no_leak(service, key, count)
 
 @pytest.mark.parametrize("count", [60, pytest.param(2_000, marks=pytest.mark.night)])
 def test_questions_of_any_options_are_answered_or_refused(service, key, count):
-    result = fuzz(service, itertools.islice(plausible_requests(seed=37), count), key)
+    result = fuzz(service, itertools.islice(hostile.plausible_requests(seed=37), count), key)
     assert result.troubles == []
     assert defects_in(service.log) == []
     assert result.statuses[200] > count / 10
@@ -61,8 +50,8 @@ def test_questions_of_any_options_are_answered_or_refused(service, key, count):
 
 def test_every_option_over_http_has_values_that_a_person_would_give():
     """So that an option that is added is tried, too."""
-    spared = {*NOT_OVER_HTTP, *PLAUSIBLE}
-    for kinds in QUESTIONS.values():
+    spared = {*hostile.NOT_OVER_HTTP, *hostile.PLAUSIBLE}
+    for kinds in hostile.QUESTIONS.values():
         for name, field in kinds.fields.items():
             schema = field.kind.schema()
             schema = schema.get("items", schema)
@@ -82,14 +71,9 @@ def test_the_service_does_what_its_description_says(service, key, tmp_path):
     )
     description = f"http://127.0.0.1:{service.port}/openapi.json"
     header = ("--header", f"Authorization: Bearer {key}")
-    done = subprocess.run(
-        [str(SCHEMATHESIS), "--config-file", str(settings), "run", description, *header, *options.split()],
-        env=service.environment,
-        cwd=service.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [SCHEMATHESIS, "--config-file", settings, "run", description, *header, *options.split()]
+    how = {"env": service.environment, "cwd": service.folder, "capture_output": True, "text": True}
+    done = subprocess.run(command, check=False, **how)
     assert done.returncode == 0, done.stdout[-6000:]
     assert defects_in(service.log) == []
 

@@ -30,9 +30,7 @@ def test_a_key_opens_the_page_by_a_cookie_that_scripts_cannot_read(client, key_o
     answer = log_in(client, mine, next="/sweeps?x=1")
     assert (answer.status_code, answer.headers["Location"]) == (303, "/sweeps?x=1")
     text = answer.headers["Set-Cookie"]
-    assert "HttpOnly" in text
-    assert "SameSite=strict" in text
-    assert "Secure" not in text
+    assert [word in text for word in ("HttpOnly", "SameSite=strict", "Secure")] == [True, True, False]
     assert mine["Authorization"].split("_", 2)[2] not in text
     assert client.get("/v1/things").status_code == 200
     assert client.post("/v1/things", headers=OWN).status_code == 201
@@ -81,9 +79,8 @@ def test_a_wrong_key_gets_the_form_again_and_is_written_down(client, key_of):
     key_of("read")
     answer = log_in(client, {"Authorization": "Bearer <script>"})
     assert answer.status_code == 401
-    assert "no key of this service" in answer.text
-    assert 'role="alert"' in answer.text
-    assert "<script>" not in answer.text
+    words = ("no key of this service", 'role="alert"', "<script>")
+    assert [word in answer.text for word in words] == [True, True, False]
     (line,) = default_audit_log().read_text().splitlines()
     assert (json.loads(line)["event"], json.loads(line)["route"]) == ("refused", "/login")
 

@@ -49,13 +49,10 @@ def test_the_formats_are_listed_others_not_found_and_nothing_is_exported_without
 LOOKS = {"language": "zh-CN", "as_of": "2026-11-22"}
 
 
-@pytest.mark.parametrize(
-    ("form", "question", "flags"),
-    [
-        *((form, QUESTION, FLAGS) for form in ("html", "report-md", "report-csv", "report-json")),
-        ("html", SERVING, SERVING_FLAGS),
-    ],
-)
+WRITTEN = [(form, QUESTION, FLAGS) for form in ("html", "report-md", "report-csv", "report-json")]
+
+
+@pytest.mark.parametrize(("form", "question", "flags"), [*WRITTEN, ("html", SERVING, SERVING_FLAGS)])
 def test_a_report_is_what_the_command_writes(service, form, question, flags):
     answer = service.get(f"/v1/reports/{form}", params=question | LOOKS)
     assert answer.is_success, answer.text

@@ -60,12 +60,8 @@ def test_it_ends_by_a_signal_as_all_commands_do(number, left_with):
 @pytest.mark.slow
 def test_a_port_that_is_taken_is_one_line_and_exit_2():
     with Served() as service:
-        second = subprocess.run(
-            [sys.executable, "-m", "advisor", "serve", "--port", str(service.port)],
-            env=service.environment,
-            capture_output=True,
-            text=True,
-        )
+        command = [sys.executable, "-m", "advisor", "serve", "--port", str(service.port)]
+        second = subprocess.run(command, env=service.environment, capture_output=True, text=True)
     assert second.returncode == 2
     (line,) = second.stderr.splitlines()
     assert f"cannot listen on 127.0.0.1:{service.port} (Address already in use)" in line

@@ -18,14 +18,11 @@ from benchmarks.served import Served
 from tests.processes import gone
 from tests.sweeps.builders import row
 
-SWEEP = {
-    "networks": "googlenet",
-    "tasks": "preprocessing",
+SWEEP = {"networks": "googlenet", "tasks": "preprocessing", "data": "photos", "accelerator": "cpu"}
+SWEEP |= {
     "vcpus": [0.5, 1, 2],
     "memory": "1GiB",
     "disks": "unlimited",
-    "accelerator": "cpu",
-    "data": "photos",
     "iterations": 8,
     "executor": "process",
 }
@@ -141,10 +138,8 @@ def test_what_was_acknowledged_is_there_once_after_each_kill(tmp_path):
             server.start()
         over.set()
     server.stop()
-    with (
-        closing(open_store(server.database_url)) as store,
-        closing(ScheduleBook(server.database_url)) as book,
-    ):
+    url = server.database_url
+    with closing(open_store(url)) as store, closing(ScheduleBook(url)) as book:
         kept = {"/v1/measurements/import": len(store.all()), "/v1/schedules": len(book.all())}
     assert kept == acknowledged
     assert min(kept.values()) > 0

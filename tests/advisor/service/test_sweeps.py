@@ -14,18 +14,10 @@ from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.render.schemas import assert_keeps
 
-GRID = {
-    "networks": "googlenet",
-    "tasks": "inference",
-    "vcpus": [0.5, 1],
-    "memory": "2GiB",
-    "disks": "gp3",
-    "accelerator": "emulated:T4",
-}
-FLAGS = [
-    *("--networks=googlenet", "--tasks=inference", "--vcpus=0.5,1", "--memory=2GiB", "--disks=gp3"),
-    *("--accelerator=emulated:T4", "-o", "json"),
-]
+GRID = {"networks": "googlenet", "tasks": "inference", "accelerator": "emulated:T4"}
+GRID |= {"vcpus": [0.5, 1], "memory": "2GiB", "disks": "gp3"}
+TYPED = {**GRID, "vcpus": "0.5,1"}
+FLAGS = [*(f"--{name}={value}" for name, value in TYPED.items()), "-o", "json"]
 
 
 class Nobody:
@@ -80,23 +72,19 @@ def test_a_dry_run_is_the_commands_plan_and_neither_it_nor_spending_starts_anyth
     assert answer.json() == command_output("plan", *FLAGS)
     assert client.get("/v1/sweeps").json()["sweeps"] == []
     words = {"preset": "small", "on": "aws", "instance": "g4dn.xlarge", "budget": "1USD"}
-    for path, body in (
-        ("/v1/sweeps", words),
-        ("/v1/sweeps", {**words, "on": " AWS "}),
-        ("/v1/schedules", {"cron": "@daily", "sweep": words}),
-    ):
-        assert client.post(path, json=body).status_code == 403
+    for body in (words, {**words, "on": " AWS "}):
+        assert client.post("/v1/sweeps", json=body).status_code == 403
+    assert client.post("/v1/schedules", json={"cron": "@daily", "sweep": words}).status_code == 403
     assert client.get("/v1/sweeps").json()["sweeps"] == []
 
 
 def test_a_started_sweep_is_where_its_location_says_with_the_commands_status(client):
     answer = started(client)
     path = answer.headers["location"]
-    shown = client.get(path)
-    assert shown.json()["id"] == answer.json()["id"]
-    assert shown.json()["state"] == "starting"
-    assert_keeps(answer.json(), "sweep-job")
-    assert_keeps(shown.json(), "sweep-job")
+    shown = client.get(path).json()
+    assert (shown["id"], shown["state"]) == (answer.json()["id"], "starting")
+    for document in (answer.json(), shown):
+        assert_keeps(document, "sweep-job")
     status, commands = client.get(path).json()["status"], command_output("status", *FLAGS)
     assert {**status, "at": ""} == {**commands, "at": ""}
     assert client.get(f"{path}/trials").json() == command_output("list", *FLAGS)
@@ -140,11 +128,9 @@ def test_what_is_not_there_is_not_found(client):
 def test_events_tell_what_happened_resume_and_end_with_the_sweep(client, book):
     path = started(client).headers["location"]
     job = sweep_of(book, path.rpartition("/")[2])
-    stored = [
-        {"time": "t", "event": "stored", "trial_id": item, "status": "ok", "samples_per_second": 5}
-        for item in ("a", "b")
-    ]
-    events_path(job).write_text("".join(json.dumps(item) + "\n" for item in stored))
+    stored = {"time": "t", "event": "stored", "status": "ok", "samples_per_second": 5}
+    lines = (json.dumps({**stored, "trial_id": item}) for item in ("a", "b"))
+    events_path(job).write_text("".join(f"{line}\n" for line in lines))
     ended(book, job.sweep_id)
     answer = client.get(f"{path}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")

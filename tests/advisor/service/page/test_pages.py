@@ -23,10 +23,8 @@ def test_a_slider_has_what_the_instance_has_and_an_unknown_instance_is_told_at_i
 
 
 def test_compared_instances_stand_on_one_scale(page, client):
-    result = page("/compare?task=training&model=resnet50&instance=g4dn.xlarge&instance=g5.xlarge")
-    rows = client.get(
-        "/v1/compare?task=training&model=resnet50&instance=g4dn.xlarge&instance=g5.xlarge"
-    ).json()["rows"]
+    question = "/compare?task=training&model=resnet50&instance=g4dn.xlarge&instance=g5.xlarge"
+    result, rows = page(question), client.get(f"/v1{question}").json()["rows"]
     assert f"{rows[1]['relative']:.2f}" in result.text
     widths = [float(entry["width"][:-1]) for entry in result.all("rect", **{"class": "range"})]
     spans = [entry["predicted"]["throughput"] for entry in rows]
@@ -104,12 +102,8 @@ def test_a_theme_that_was_chosen_is_rendered(client):
 
 
 def test_measurements_show_their_spread_are_exported_as_filtered_and_long_names_are_cut(page, client):
-    rows = [
-        row(512.0, step_seconds=(0.1, 0.11, 0.12) * 10),
-        row(513.0, step_seconds=(0.2, 0.21, 0.3) * 10),
-        row(514.0, status=Status.FAILED, reason="no disk left", step_seconds=()),
-    ]
-    keep(*rows)
+    keep(*(row(size, step_seconds=(0.1, 0.11, 0.12) * 10) for size in (512.0, 513.0)))
+    keep(row(514.0, status=Status.FAILED, reason="no disk left", step_seconds=()))
     result = page("/measurements")
     assert len(result.all("svg", **{"class": "box"})) == 2
     assert "no disk left" in result.text

@@ -7,14 +7,8 @@ import pytest
 
 from benchmarks.served import Served
 
-_ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+_OFF = ("quic", "background-networking", "component-update", "sync")
+_ARGUMENTS = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in _OFF)]
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 DESK = {"width": 1280, "height": 900}
 # Before tests have homes of their own: Chromium finds its fonts in the user's.
@@ -23,21 +17,16 @@ _HOME = os.environ.get("HOME", "/root")
 _REFUSED = "Failed to load resource:"
 
 
-def _chromium():
-    return next((path for name in _NAMES if (path := shutil.which(name))), None)
-
-
 @pytest.fixture(scope="module")
 def browser():
     """One a file: Playwright's event loop in a process disturbs what later tests fork from it."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    path = _chromium()
+    path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
         pytest.skip("no Chromium here: apt-get install chromium")
     with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(
-            executable_path=path, args=list(_ARGUMENTS), env={**os.environ, "HOME": _HOME}
-        )
+        environment = {**os.environ, "HOME": _HOME}
+        launched = started.chromium.launch(executable_path=path, args=_ARGUMENTS, env=environment)
         yield launched
         launched.close()
 

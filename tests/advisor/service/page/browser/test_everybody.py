@@ -13,20 +13,10 @@ SPECS = "/compare?task=inference&model=googlenet&spec=g5.xlarge gp3:500GiB,g6.xl
 GENERATION = "/?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_ttft_ms=2000"
 TUNING = "/?task=finetuning&model=meta-llama/Llama-3.1-8B&tokens=1e8"
 BESIDE = "/compare?model=meta-llama/Llama-3.1-8B&users=8&instance=g6.xlarge,g5.xlarge"
+PREDICTED = "/predict?task=training&model=resnet50&instance=g5.xlarge&vcpus=8"
 PAGES = (
-    QUESTION,
-    "/predict?task=training&model=resnet50&instance=g5.xlarge&vcpus=8",
-    "/compare",
-    SPECS,
-    GENERATION,
-    TUNING,
-    BESIDE,
-    "/measurements",
-    "/sweeps",
-    "/login",
-    "/catalog",
-    "/catalog/gpus",
-    "/catalog/g5.xlarge",
+    *(QUESTION, PREDICTED, SPECS, GENERATION, TUNING, BESIDE),
+    *("/compare", "/measurements", "/sweeps", "/login", "/catalog", "/catalog/gpus", "/catalog/g5.xlarge"),
 )
 REFUSED = "/?task=inference&model=googlenet&target_throughput=abc"
 NONE = "/?task=inference&model=googlenet&target_throughput=90000&gpu=T4"
