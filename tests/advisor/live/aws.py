@@ -40,8 +40,6 @@ def refreshed(
 ) -> tuple[Refresh, Catalog]:
     """Refresh some types; the summary, and the catalogue that later commands see."""
     known = load_catalog(imports=folder)
-    question = PriceQuestion(
-        prices=price_list("aws", known), names=tuple(names), region=REGION, known=known, today=today, **more
-    )
-    text = refresh(question, markets or (Market.ON_DEMAND,), folder, say)
+    asked = {"prices": price_list("aws", known), "names": tuple(names), "known": known, "today": today}
+    text = refresh(PriceQuestion(region=REGION, **asked, **more), markets or (Market.ON_DEMAND,), folder, say)
     return text, load_catalog(imports=folder)

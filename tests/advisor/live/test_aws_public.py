@@ -71,10 +71,9 @@ def test_without_credentials_the_public_list_has_the_prices_and_what_it_lacks_is
     bulk, ask
 ) -> None:
     code, _, err = ask("catalog", "refresh", "--market", "spot")
-    assert code == 1
+    assert (code, bulk.asked) == (1, [])
     assert "aws configure" in err
     assert "ADVISOR_AWS_SPOT_URL" in err
-    assert bulk.asked == []
     code, out, err = ask(*COMMAND)
     assert code == 0, err
     prices = {row["instance_type"]: row for row in json.loads(out)["prices"]}
@@ -106,10 +105,9 @@ def test_spot_is_the_price_of_today_less_the_saving_that_the_advisor_tells(advis
     assert advised.asked == [INDEX, f"{FILE}.csv", ADVISOR]
     price = shown(ask, "g4dn.xlarge", "--market", "spot")
     expected = 0.9 * 0.526 * 0.4
-    assert price["usd_per_hour"] == pytest.approx(expected)
     assert (price["kind"], price["as_of"]) == ("estimated", "2026-11-21")
-    assert price["low_usd_per_hour"] == pytest.approx(0.31 * expected)
-    assert price["high_usd_per_hour"] == pytest.approx(2.07 * expected)
+    band = [price[f"{name}usd_per_hour"] for name in ("low_", "", "high_")]
+    assert band == pytest.approx([0.31 * expected, expected, 2.07 * expected])
     assert price["terms"] == "10 to 15 % interrupted within a month"
     text = {(row["instance_type"], row["market"]): row for row in json.loads(out)["prices"]}
     assert "no saving in us-east-1" in text["g5.xlarge", "spot"]["why"]
@@ -129,21 +127,10 @@ def test_a_price_that_was_observed_lately_stays(advised, ask, monkeypatch) -> No
 @pytest.mark.parametrize(
     "broken",
     [
-        None,
-        b"",
-        b"<html>",
-        b"[]",
-        b"{}",
-        b'{"spot_advisor": 7}',
-        b"[" * 10**6,
-        b'{"spot_advisor": {"us-east-1": []}}',
+        *(None, b"", b"<html>", b"[]", b"{}", b"[" * 10**6, b" " * (16 * 2**20 + 1)),
+        *(b'{"spot_advisor": 7}', b'{"spot_advisor": {"us-east-1": []}}'),
         b'{"spot_advisor": {"us-east-1": {"Linux": [1]}}}',
-        advice({"g4dn.xlarge": {"s": 0, "r": 0}}),
-        advice({"g4dn.xlarge": {"s": 100, "r": 0}}),
-        advice({"g4dn.xlarge": {"s": -20, "r": 0}}),
-        advice({"g4dn.xlarge": {"s": None, "r": 0}}),
-        advice({"g4dn.xlarge": {"s": True, "r": 0}}),
-        b" " * (16 * 2**20 + 1),
+        *(advice({"g4dn.xlarge": {"s": saving, "r": 0}}) for saving in (0, 100, -20, None, True)),
     ],
 )
 def test_without_sound_advice_on_demand_is_still_refreshed(advised, ask, broken) -> None:

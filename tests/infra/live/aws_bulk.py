@@ -51,19 +51,11 @@ def advice(savings: Mapping[str, Mapping[str, int]]) -> bytes:
     """What the advisor tells of us-east-1, as it lies in its bucket."""
     ranges = (("<5%", 5), ("5-10%", 11), ("10-15%", 16), ("15-20%", 22), (">20%", 100))
     other = {name: {"s": 33, "r": 0} for name in savings}
-    document = {
-        "global_rate": "<10%",
-        "instance_types": {name: {"cores": 4, "emr": True, "ram_gb": 16.0} for name in savings},
-        "ranges": [
-            {"index": index, "label": label, "dots": index, "max": most}
-            for index, (label, most) in enumerate(ranges)
-        ],
-        "spot_advisor": {
-            "us-east-1": {"Windows": other, "Linux": savings},
-            "us-west-2": {"Linux": other, "Windows": other},
-        },
-    }
-    return json.dumps(document).encode()
+    rows = [{"index": n, "label": label, "dots": n, "max": most} for n, (label, most) in enumerate(ranges)]
+    types = {name: {"cores": 4, "emr": True, "ram_gb": 16.0} for name in savings}
+    here, there = {"Windows": other, "Linux": savings}, {"Linux": other, "Windows": other}
+    document = {"global_rate": "<10%", "instance_types": types, "ranges": rows}
+    return json.dumps(document | {"spot_advisor": {"us-east-1": here, "us-west-2": there}}).encode()
 
 
 class Bulk:

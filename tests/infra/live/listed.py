@@ -43,11 +43,8 @@ def sku(
     entry, nanos = copy.deepcopy(_ROWS["gcp_sku"]), round(usd * 1e9)
     price = {"units": str(nanos // 10**9), "nanos": nanos % 10**9, "currencyCode": "USD"}
     (expected,) = entry["pricingInfo"]
-    expected["pricingExpression"] |= {
-        "usageUnit": unit,
-        "tieredRates": [{"startUsageAmount": 0, "unitPrice": price}],
-        **more,
-    }
+    rates = [{"startUsageAmount": 0, "unitPrice": price}]
+    expected["pricingExpression"] |= {"usageUnit": unit, "tieredRates": rates, **more}
     entry["category"]["usageType"] = usage
     return {**entry, "description": description, "serviceRegions": list(regions or ("us-central1",))}
 
@@ -104,22 +101,16 @@ class Listed:
     def _azure(self, query: dict[str, str]) -> dict[str, Any]:
         """The items that a filter asks for; lies among them are let through with their size."""
         sizes = set(re.findall(r"armSkuName eq '([^']+)'", query["$filter"]))
-        result = [
-            entry for entry in self.meters if not isinstance(entry, dict) or entry.get("armSkuName") in sizes
-        ]
+        named = [entry.get("armSkuName") if isinstance(entry, dict) else None for entry in self.meters]
+        result = [row for row, size in zip(self.meters, named, strict=True) if size is None or size in sizes]
         start = int(query.get("$skip", 0))
         after = 0 if self.endless else start + self.page
         # The real service names its own host and port, whoever asks through whatever proxy.
         link = f"https://prices.azure.com:443{AZURE}?$filter={quote(query['$filter'])}&$skip={after}"
         more = after < len(result) or self.endless
-        return {
-            "BillingCurrency": "USD",
-            "CustomerEntityId": "Default",
-            "CustomerEntityType": "Retail",
-            "Items": result[start : start + self.page],
-            "NextPageLink": link if more else None,
-            "Count": min(self.page, len(result) - start),
-        }
+        about = {"BillingCurrency": "USD", "CustomerEntityId": "Default", "CustomerEntityType": "Retail"}
+        page = {"Items": result[start : start + self.page], "NextPageLink": link if more else None}
+        return {**about, **page, "Count": min(self.page, len(result) - start)}
 
     def _gcp(self, query: dict[str, str]) -> dict[str, Any]:
         start = int(query.get("pageToken", 0))

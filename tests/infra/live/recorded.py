@@ -27,15 +27,10 @@ def product(name: str, *prices: str, unit: str = "Hrs", currency: str = "USD", *
         }
         for number, price in enumerate(prices)
     }
-    return json.dumps(
-        {
-            "product": {
-                "productFamily": "Compute Instance",
-                "attributes": {"instanceType": name, "operatingSystem": "Linux"} | attributes,
-            },
-            "terms": {"OnDemand": {"SKU.JRTCKXETXF": {"priceDimensions": dimensions}}},
-        }
-    )
+    attributes = {"instanceType": name, "operatingSystem": "Linux"} | attributes
+    terms = {"OnDemand": {"SKU.JRTCKXETXF": {"priceDimensions": dimensions}}}
+    sold = {"productFamily": "Compute Instance", "attributes": attributes}
+    return json.dumps({"product": sold, "terms": terms})
 
 
 FAULTS = {
@@ -93,9 +88,8 @@ def _offerings(entry: Recorded, _request: Mapping[str, Any]) -> bytes:
 
 def _spot(entry: Recorded, request: Mapping[str, Any]) -> bytes:
     wanted = [value for key, value in request.items() if key.startswith("InstanceType.")]
-    return spot_prices(
-        (name, zone, price) for name in wanted for zone, price in entry.spot.get(name, [])
-    ).body
+    rows = ((name, zone, price) for name in wanted for zone, price in entry.spot.get(name, []))
+    return spot_prices(rows).body
 
 
 def _answered(operation: str, name: str, items: str) -> bytes:
@@ -103,11 +97,8 @@ def _answered(operation: str, name: str, items: str) -> bytes:
 
 
 EC2 = {"DescribeInstanceTypeOfferings": _offerings, "DescribeSpotPriceHistory": _spot}
-EC2_ERRORS = {
-    "throttle": "RequestLimitExceeded",
-    "denied": "UnauthorizedOperation",
-    "expired": "RequestExpired",
-}
+EC2_ERRORS = {"throttle": "RequestLimitExceeded", "denied": "UnauthorizedOperation"}
+EC2_ERRORS["expired"] = "RequestExpired"
 
 
 @contextmanager

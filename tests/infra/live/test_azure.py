@@ -44,9 +44,8 @@ def test_one_answer_has_both_markets_and_leaves_windows_and_low_priority_out(lis
     prices = prices_of(listed)
     (now,) = prices.quotes((A100,), "westeurope", Market.ON_DEMAND, TODAY)
     (spot,) = prices.quotes((A100,), "westeurope", Market.SPOT, TODAY)
-    assert now == Quote(
-        instance_type=A100, region="westeurope", market=Market.ON_DEMAND, usd_per_hour=4.775, as_of=TODAY
-    )
+    where = {"instance_type": A100, "region": "westeurope", "market": Market.ON_DEMAND}
+    assert now == Quote(usd_per_hour=4.775, as_of=TODAY, **where)
     assert isinstance(spot, Quote)
     assert spot.usd_per_hour == 0.88
     assert len(listed.asked) == 1
@@ -65,9 +64,7 @@ def test_pages_of_many_sizes_are_few_and_those_that_lead_in_a_circle_end(listed,
     assert len(listed.asked) == 8 + 3
 
 
-def test_the_meter_of_the_region_itself_counts_and_one_bad_item_does_not_take_the_others_with_it(
-    listed,
-) -> None:
+def test_the_meter_of_the_region_itself_counts_and_one_bad_item_takes_no_other_with_it(listed) -> None:
     listed.meters = [meter(A100, 5.0, isPrimaryMeterRegion=False), meter(A100, 4.775)]
     (answer,) = ask(listed)
     assert answer.usd_per_hour == 4.775
@@ -151,26 +148,17 @@ def test_a_body_that_trickles_is_given_up_though_no_read_waits_long(listed, monk
     assert len(listed.asked) == 1
 
 
+words = st.sampled_from([A100, "Virtual Machines", "Consumption", "westeurope", "USD", "1 Hour"])
 anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=9)
-    | st.sampled_from([A100, "Virtual Machines", "Consumption", "westeurope", "USD", "1 Hour"]),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | words,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=5,
 )
+lies = st.dictionaries(st.sampled_from(sorted(meter(A100, 1))), anything)
 
 
 @given(
-    st.lists(
-        st.dictionaries(st.sampled_from(sorted(meter(A100, 1))), anything).map(
-            lambda lies: meter(A100, 4.775) | lies
-        )
-        | anything,
-        max_size=4,
-    ),
+    st.lists(lies.map(lambda told: meter(A100, 4.775) | told) | anything, max_size=4),
     st.sampled_from([Market.ON_DEMAND, Market.SPOT]),
 )
 def test_any_json_is_a_believable_price_or_a_reason(items, market: Market) -> None:

@@ -82,9 +82,8 @@ def test_without_cgroups_nothing_is_limited(tmp_path):
 )
 def test_limits_never_make_a_machine_larger(cpus, quota, limit):
     host = 2.0**17
-    size = sizes.MachineSize(
-        cpus=tuple(range(cpus)), cpu_quota=quota, host_memory_mib=host, memory_limit_mib=limit
-    )
+    memory = {"host_memory_mib": host, "memory_limit_mib": limit}
+    size = sizes.MachineSize(cpus=tuple(range(cpus)), cpu_quota=quota, **memory)
     assert size.vcpus == min([cpus, *([quota] if quota else [])])
     assert size.memory_mib == min([host, *([limit] if limit else [])])
     assert size.physical_cores <= size.vcpus
@@ -115,12 +114,8 @@ def test_own_groups_are_found_nested_or_mounted_as_if_they_were_the_root(tmp_pat
         f"32 1 0:3 / {cgroups}/unified rw - cgroup2 cgroup2 rw\n"
     )
     both = cgroups / "cpu,cpuacct"
-    assert v1_groups(proc) == {
-        "blkio": cgroups / "blkio/box",
-        "memory": cgroups / "memory/mine",
-        "cpu": both,
-        "cpuacct": both,
-    }
+    own = {"blkio": cgroups / "blkio/box", "memory": cgroups / "memory/mine"}
+    assert v1_groups(proc) == {**own, "cpu": both, "cpuacct": both}
     unified = v2_group(proc)
     assert (unified.directory, unified.mount_point) == (cgroups / "unified/mine", cgroups / "unified")
 
@@ -179,9 +174,8 @@ def test_a_trial_is_spoiled_when_others_take_what_it_would_have_used(
 def test_the_kernel_tells_what_a_process_waited_and_what_pressure_there_is(tmp_path):
     assert waited_seconds([os.getpid()]) >= 0
     assert waited_seconds([]) is None
-    (tmp_path / "io.pressure").write_text(
-        "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\nfull avg10=0\n"
-    )
+    told = "some avg10=1.00 avg60=0.50 avg300=0.10 total=2500000\nfull avg10=0\n"
+    (tmp_path / "io.pressure").write_text(told)
     assert pressure(tmp_path, ".pressure") == {"io": 2.5}
     (tmp_path / "pressure").mkdir()
     (tmp_path / "pressure" / "cpu").write_text("some avg10=61.00 avg60=0.50 avg300=0.10 total=2\n")

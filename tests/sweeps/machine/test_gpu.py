@@ -20,9 +20,8 @@ from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 def a_cut_gpu():
     whole = GpuStandIn(uuid="GPU-a1", name="NVIDIA A100-SXM4-40GB", total_mib=40960.0, sms=108)
     name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
-    whole.slices = [
-        GpuStandIn(uuid=f"MIG-{n}", name=name, total_mib=4864.0, sms=14, whole=whole) for n in range(2)
-    ]
+    size = {"name": name, "total_mib": 4864.0, "sms": 14}
+    whole.slices = [GpuStandIn(uuid=f"MIG-{n}", whole=whole, **size) for n in range(2)]
     return whole
 
 
@@ -38,13 +37,8 @@ def test_a_gpu_has_the_facts_that_rates_depend_on_and_a_slice_its_own_size(monke
     nvml_with(monkeypatch, a_cut_gpu())
     facts = driver.gpu_facts("MIG-1")
     assert (facts["name"], facts["mig_mode"]) == ("NVIDIA A100-SXM4-40GB", "Enabled")
-    assert facts["mig"] == {
-        "uuid": "MIG-1",
-        "name": "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
-        "profile": "1g.5gb",
-        "memory_mib": 4864.0,
-        "sm_count": 14,
-    }
+    named = {"uuid": "MIG-1", "name": "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "profile": "1g.5gb"}
+    assert facts["mig"] == {**named, "memory_mib": 4864.0, "sm_count": 14}
     assert len(facts["mig_slices"]) == 2
 
 
@@ -106,28 +100,20 @@ def sampled(monkeypatch, gpu, uuid="6f6d"):
 def test_clocks_power_and_heat_are_sampled_and_a_clock_that_fell_is_seen(monkeypatch):
     gpu = Watched(5, clocks=[1590, 1590, 1590, 1200])
     sample = sampled(monkeypatch, gpu)
-    assert sample["gpu_samples"]["count"] >= 5
-    assert sample["gpu_samples"]["sm_clock_mhz"]["min"] == 1200
-    assert sample["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
-    assert set(sample["gpu_samples"]["power_watts"].values()) == {68.5}
-    assert sample["gpu_samples"]["temperature_celsius"]["max"] == 71
+    seen = sample["gpu_samples"]
+    assert seen["count"] >= 5
+    assert (seen["sm_clock_mhz"]["min"], seen["sm_clock_mhz"]["max"]) == (1200, 1590)
+    assert set(seen["power_watts"].values()) == {68.5}
+    assert seen["temperature_celsius"]["max"] == 71
     json.dumps(sample)
     clocks = [1600, 1600, 1500, 1500, 1400, 1400, 1200]
-    sm_clock_mhz = driver.summarised([{"sm_clock_mhz": clock} for clock in clocks])["gpu_samples"][
-        "sm_clock_mhz"
-    ]
-    assert (sm_clock_mhz["first_third"], sm_clock_mhz["last_third"]) == (1600, 1300)
+    seen = driver.summarised([{"sm_clock_mhz": clock} for clock in clocks])["gpu_samples"]["sm_clock_mhz"]
+    assert (seen["first_third"], seen["last_third"]) == (1600, 1300)
 
 
-@pytest.mark.parametrize(
-    ("busy", "result"),
-    [
-        ([0], 0),
-        ([80, 30, 0], 0),  # what ended just now is still in the average
-        ([80, 70, 90, 70, 70, 70, 70], 70),
-    ],
-)
+@pytest.mark.parametrize(("busy", "result"), [([0], 0), ([80, 30, 0], 0), ([80, 70, 90, 70, 70, 70, 70], 70)])
 def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, result):
+    """What ended just now is still in the average."""
     clock = SleepingClock()
     time = SimpleNamespace(monotonic=clock, sleep=clock.sleep)
     monkeypatch.setattr("advisor.sweeps.machine.gpu.time", time)
@@ -193,8 +179,8 @@ def test_of_a_script_all_processes_count_and_of_a_slice_its_own_memory(monkeypat
         with driver.GpuSampler("6f6d", group=script.pid) as sampler:
             pass
         os.killpg(script.pid, signal.SIGKILL)
-    assert sampler.environment["gpu_process_memory_mib"] == 700.0
-    assert sampler.environment["gpu_other_processes"] == 1
+    names = ("gpu_process_memory_mib", "gpu_other_processes")
+    assert [sampler.environment[name] for name in names] == [700.0, 1]
     cut = a_cut_gpu()
     nvml_with(monkeypatch, cut)
     cut.slices[1].processes = [(os.getpid(), 700.0)]

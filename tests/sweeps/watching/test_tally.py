@@ -62,11 +62,8 @@ def test_time_and_cost_of_the_rest_go_by_the_pace_so_far(tally, clock):
         end(tally, clock, number)
     clock.now += 4
     result = tally.standing()
-    assert result.elapsed_seconds == 124
-    assert result.rest_seconds == 6 * 10 - 4
-    assert result.usd == pytest.approx(0.124)
-    assert result.expected_usd == pytest.approx(0.18)
-    assert result.trial_seconds == 20
+    assert (result.elapsed_seconds, result.rest_seconds, result.trial_seconds) == (124, 6 * 10 - 4, 20)
+    assert (result.usd, result.expected_usd) == (pytest.approx(0.124), pytest.approx(0.18))
 
 
 def test_counts_and_attempts_are_by_how_trials_ended(tally, clock):
@@ -75,8 +72,7 @@ def test_counts_and_attempts_are_by_how_trials_ended(tally, clock):
     end(tally, clock, 2, status=Status.FAILED)
     result = tally.standing()
     assert result.counts == {Status.OK: 1, Status.CONTAMINATED: 1, Status.FAILED: 1}
-    assert result.attempts == 5
-    assert result.running == ()
+    assert (result.attempts, result.running) == (5, ())
 
 
 def test_what_runs_says_where_for_how_long_and_in_which_attempt(tally, clock):
@@ -146,10 +142,8 @@ def test_it_tells_what_runs_what_is_submitted_what_is_done_and_what_is_left(url)
         store.leases.begin(IDS[2], owner, "the third")
         with closing(SqlStore(url, reading=True)) as reading:
             described, everything = look_at(reading, IDS), look_at(reading)
-    assert (described.total, described.left) == (5, 3)
-    assert described.counts == {"ok": 1, "failed": 1}
-    assert (everything.total, everything.left) == (5, 3)
-    assert described.submitted == 1
+    assert [(each.total, each.left) for each in (described, everything)] == [(5, 3)] * 2
+    assert (described.counts, described.submitted) == ({"ok": 1, "failed": 1}, 1)
     (entry,) = described.running
     assert (entry.trial_id, entry.label, entry.pid) == (IDS[2], "the third", owner.pid)
     assert not described.is_over
@@ -169,11 +163,9 @@ def test_the_pace_is_that_of_the_latest_trials_and_the_end_is_expected_by_it():
     assert pace_of([*after(*range(0, 400, 20)), *after(*range(405, 605, 10))]).seconds_a_trial == 10
     assert pace_of(after(0, 10, 20, 5000, 5030, 5060)).seconds_a_trial == 30  # a break is none of it
     assert snapshot().expected_end == NOON + timedelta(seconds=30)
-    assert snapshot(running=()).expected_end is None
-    assert snapshot(counts={"ok": 5}).expected_end is None
-    assert snapshot(pace=None).expected_end is None
     far = replace(snapshot().pace, seconds=1e15)
-    assert snapshot(pace=far).expected_end is None
+    for changes in ({"running": ()}, {"counts": {"ok": 5}}, {"pace": None}, {"pace": far}):
+        assert snapshot(**changes).expected_end is None
 
 
 @pytest.mark.parametrize("moments", [[], ["", "soon"], after(0, 10), after(5, 5, 5)])
@@ -182,12 +174,5 @@ def test_too_little_is_no_pace(moments):
 
 
 def snapshot(**changes):
-    values = {
-        "at": NOON,
-        "database": "db",
-        "total": 5,
-        "counts": {"ok": 2},
-        "running": (held(),),
-        "pace": pace_of(after(0, 10, 20)),
-    }
-    return Snapshot(**{**values, **changes})
+    values = {"counts": {"ok": 2}, "running": (held(),), "pace": pace_of(after(0, 10, 20))}
+    return Snapshot(**{"at": NOON, "database": "db", "total": 5, **values, **changes})

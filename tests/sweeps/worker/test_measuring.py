@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -22,15 +24,9 @@ JOB = {"usage_source": {"kind": "process-tree"}, "cpus": [0]}
 
 
 def a_trial(accelerator="cpu", plan=BRIEF, **changes):
-    values = {
-        "network": "cifar10_cnn",
-        "task": Task.INFERENCE,
-        "batch_size": 2,
-        "dataset": MADE,
-        "accelerator": accelerator,
-        "plan": plan,
-        "emulated_step_seconds": 0.01 if accelerator.startswith("emulated") else None,
-    }
+    values = {"network": "cifar10_cnn", "task": Task.INFERENCE, "batch_size": 2, "dataset": MADE}
+    emulated = 0.01 if accelerator.startswith("emulated") else None
+    values |= {"accelerator": accelerator, "plan": plan, "emulated_step_seconds": emulated}
     return trial(**{**values, **changes})
 
 
@@ -44,12 +40,8 @@ def threads():
 @pytest.fixture
 def without_cuda(monkeypatch):
     """Whoever asks for the GPU is found out: a context would take a gigabyte of the trial's."""
-
-    def plan_of(*_):
-        raise AssertionError("CUDA was asked for")
-
     for name in ("_lazy_init", "is_available", "get_device_name", "current_device", "synchronize"):
-        monkeypatch.setattr(torch.cuda, name, plan_of)
+        monkeypatch.setattr(torch.cuda, name, Mock(side_effect=AssertionError("CUDA was asked for")))
 
 
 @pytest.mark.usefixtures("without_cuda", "threads")
@@ -93,16 +85,10 @@ def test_a_compiled_trial_compiles_before_its_limits_are_on(task, tmp_path, monk
 
 
 def test_a_gpu_has_two_steps_in_flight_and_a_cpu_none():
-    class Opened:
-        fingerprint = ""
-
-        def build(self):
-            return torch.nn.Linear(2, 2)
-
-    assert runner_of(a_trial("emulated:T4"), Opened()).depth == 2
-    assert runner_of(a_trial("cpu"), Opened()).depth == 0
+    opened = SimpleNamespace(fingerprint="", build=lambda: torch.nn.Linear(2, 2))
     waiting = a_trial("emulated:T4", plan={**BRIEF, "synchronise_each_step": True})
-    assert runner_of(waiting, Opened()).depth == 0
+    entries = (a_trial("emulated:T4"), a_trial("cpu"), waiting)
+    assert [runner_of(entry, opened).depth for entry in entries] == [2, 0, 0]
 
 
 @pytest.mark.slow
@@ -116,13 +102,9 @@ def test_of_more_files_than_it_can_read_a_warm_trial_has_those_in_memory_that_co
     dropped = []
     monkeypatch.setattr("advisor.sweeps.worker.measuring.evict", lambda paths: dropped.append({*paths}))
     plan = {**BRIEF, "loader_workers": 1, "prefetch_factor": 2}
-    entry = trial(
-        task=Task.PREPROCESSING, plan=plan, dataset=profile_folder(tmp_path), dataset_path=str(tmp_path)
-    )
-    row = measure(entry, JOB)
-    first, filled = dropped[:2]
-    assert len(first) == 8
-    assert len(filled) == 30
+    data = {"dataset": profile_folder(tmp_path), "dataset_path": str(tmp_path)}
+    row = measure(trial(task=Task.PREPROCESSING, plan=plan, **data), JOB)
+    assert [len(paths) for paths in dropped[:2]] == [8, 30]
     assert row.step_seconds
     assert row.environment["cached_share_before"] in (None, 1.0)
 
@@ -150,13 +132,9 @@ print(json.dumps(environments))
 
 @pytest.fixture(scope="module")
 def environments():
-    process = subprocess.run(
-        [sys.executable, "-W", "error", "-c", STEPS],
-        env={**os.environ, **WITHOUT_AVX512},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-W", "error", "-c", STEPS]
+    environment = {**os.environ, **WITHOUT_AVX512}
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr[-2000:]
     return json.loads(process.stdout)
 
@@ -176,12 +154,7 @@ def test_an_lstm_that_onednn_lacks_runs_on_the_native_kernels_and_its_environmen
     [(["--help"], 0, "Reads one line of JSON on stdin"), ([], 1, "no trial on stdin")],
 )
 def test_it_says_what_it_reads(words, code, says):
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "advisor.sweeps.worker", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == code
+    command = [sys.executable, "-P", "-m", "advisor.sweeps.worker", *words]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
     assert says in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr

@@ -33,13 +33,9 @@ def images(tmp_path_factory):
 
 
 def two(images, **changes):
-    return trial(
-        dataset_path=str(images),
-        dataset=replace(PROFILE, samples=200),
-        resources=resources(vcpus=2.0, physical_cores=2.0, memory_mib=4096.0, gpu_count=2),
-        plan={**TIME_BOX, "measure_seconds": 1.0},
-        **changes,
-    )
+    size = resources(vcpus=2.0, physical_cores=2.0, memory_mib=4096.0, gpu_count=2)
+    data = {"dataset_path": str(images), "dataset": replace(PROFILE, samples=200)}
+    return trial(resources=size, plan={**TIME_BOX, "measure_seconds": 1.0}, **data, **changes)
 
 
 @given(paces, st.integers(20, 60))
@@ -63,15 +59,13 @@ def test_what_one_process_did_before_or_after_the_others_does_not_count():
 @pytest.mark.slow
 def test_two_emulated_gpus_side_by_side_are_one_machine(images):
     """No more than both together give; every common step has a batch of each."""
-    entry = two(
-        images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5, batch_size=4
-    )
+    emulated = {"accelerator": "emulated:T4", "emulated_step_seconds": 0.5}
+    entry = two(images, task=Task.INFERENCE, batch_size=4, **emulated)
     row = run_attempt(entry)
     assert row.status in GOOD, row.reason
     assert entry.samples_per_step == 8
     assert row.throughput_samples_per_second <= 8 / 0.5 * 1.05
-    assert row.environment["processes"] == 2
-    assert row.environment["gradient_exchange"] is None
+    assert (row.environment["processes"], row.environment["gradient_exchange"]) == (2, None)
     assert row.stage_rates == {"accelerator": pytest.approx(16.0)}
 
 
@@ -135,10 +129,8 @@ def test_a_machine_with_fewer_gpus_than_the_trial_has_processes_is_refused(image
 @pytest.mark.machine
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_trial_with_its_name_and_leaves_none(images):
-    changed = replace(
-        two(images, network="cifar10_cnn", task=Task.TRAINING, batch_size=16),
-        plan={**TIME_BOX, "measure_seconds": 120.0, "max_seconds": 120.0},
-    )
+    changed = two(images, network="cifar10_cnn", task=Task.TRAINING, batch_size=16)
+    changed = replace(changed, plan={**TIME_BOX, "measure_seconds": 120.0, "max_seconds": 120.0})
     killed = threading.Thread(target=kill_companion)
     killed.start()
     row = run_attempt(changed, timeout_seconds=100.0)

@@ -4,6 +4,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -127,9 +128,8 @@ def test_a_gpu_alone_is_timed_for_ten_seconds_before_anything_idles_it(gpu, tiny
             gpu.note("stored")
             raise OSError("no such device")
 
-    entry = trial(
-        task=Task.INFERENCE, accelerator="cuda", batch_size=4, plan={**TIME_BOX, "measure_seconds": 60.0}
-    )
+    plan = {**TIME_BOX, "measure_seconds": 60.0}
+    entry = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4, plan=plan)
     begun = gpu.clock()
     results = stages.stage_results(entry, JOB, tiny, runner_of(entry, tiny), Broken(4))
     run = results.runs[Stage.ACCELERATOR]
@@ -142,12 +142,10 @@ def test_a_gpu_alone_is_timed_for_ten_seconds_before_anything_idles_it(gpu, tiny
 
 
 def test_a_fault_of_cuda_that_stays_costs_the_figures_of_the_gpu_only(gpu, tiny, monkeypatch):
-    def broken(*_, **__):
-        raise RuntimeError("CUDA error: an illegal memory access was encountered")
-
     entry = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
     runner = runner_of(entry, tiny)
-    monkeypatch.setattr("torch.cuda.Event", broken)
+    broken = RuntimeError("CUDA error: an illegal memory access was encountered")
+    monkeypatch.setattr("torch.cuda.Event", Mock(side_effect=broken))
     results = stages.stage_results(entry, JOB, tiny, runner, None)
     assert results.rates == {}
     assert set(results.failures) == {Stage.ACCELERATOR, Stage.TRANSFER}
