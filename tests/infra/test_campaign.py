@@ -88,27 +88,30 @@ def test_a_mark_computes_as_much_as_it_says(name):
 @given(st.data())
 def test_a_kill_at_any_byte_loses_at_most_the_last_row(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("campaign") / "c.jsonl"
-    records = Records(path, lambda row: row["mark"])
+    records = records_in(path)
     for name in "ab":
         records.append({"mark": name, "seconds": 1.0})
     content = path.read_bytes()
     first = content.index(b"\n") + 1
     path.write_bytes(content[: data.draw(st.integers(first, len(content)))])
-    again = Records(path, lambda row: row["mark"])
+    again = records_in(path)
     assert "a" in again.done
     again.append({"mark": "c", "seconds": 1.0})
-    assert "c" in Records(path, lambda row: row["mark"]).done
+    assert "c" in records_in(path).done
+
+
+def records_in(path):
+    return Records(path, lambda row: row["mark"])
 
 
 def test_a_damaged_line_is_told_and_a_missing_device_ends_the_run_with_its_reason(tmp_path):
     path = tmp_path / "c.jsonl"
     path.write_text("nonsense\n")
     with pytest.raises(DataError, match="line 1"):
-        Records(path, lambda row: row["mark"])
+        records_in(path)
     assert path.read_text() == "nonsense\n"
-    refusing = (sys.executable, "-c", """print('{"error": "torch sees no CUDA device"}')""")
     campaign = hour(tmp_path)
-    campaign.command = refusing
+    campaign.command = (sys.executable, "-c", """print('{"error": "torch sees no CUDA device"}')""")
     with pytest.raises(MeasuringError, match="sees no CUDA device"):
         campaign.run()
 
@@ -134,16 +137,9 @@ say(done=True)
 
 
 def hour(tmp_path, said=None, seconds=600.0, end="", networks=(NETWORKS[1],), **changes):
-    return GpuHour.of(
-        tmp_path / "hour.jsonl",
-        device="cuda",
-        plan=SHORT,
-        networks=networks,
-        ends_at=time.monotonic() + seconds,
-        report=(said if said is not None else []).append,
-        command=(sys.executable, "-c", FAKE.replace("END", end)),
-        **changes,
-    )
+    changes |= {"ends_at": time.monotonic() + seconds, "report": ([] if said is None else said).append}
+    changes |= {"command": (sys.executable, "-c", FAKE.replace("END", end)), "networks": networks}
+    return GpuHour.of(tmp_path / "hour.jsonl", device="cuda", plan=SHORT, **changes)
 
 
 def test_the_predictor_says_its_rate_before_each_row_and_the_document_is_one_command_from_fit(tmp_path):
@@ -156,12 +152,12 @@ def test_the_predictor_says_its_rate_before_each_row_and_the_document_is_one_com
     for key in keys:
         named = [line for line in said if line.startswith(f"{key}:")]
         assert [": told " in line for line in named] == [True, False]
-    out = tmp_path / "model.json"
-    fit = [sys.executable, "-m", "advisor", "fit", "--from", str(tmp_path / "hour.jsonl"), "--out", str(out)]
+    files = ["--from", tmp_path / "hour.jsonl", "--out", tmp_path / "model.json"]
+    fit = [sys.executable, "-m", "advisor", "fit", *files]
     done = subprocess.run(fit, capture_output=True, text=True, check=True)
     assert "GPU steps of" in done.stdout
     assert "on T4" in done.stdout
-    model = load_model(out)
+    model = load_model(tmp_path / "model.json")
     assert len(model.gpu_observations.steps) == 4
     assert {layer.name for layer in model.gpu_observations.layers} >= {"gemm.1024", "attention.512"}
 
@@ -178,14 +174,12 @@ def test_what_ends_or_hangs_costs_one_cell_and_the_next_run_goes_on(tmp_path, en
     assert failed == [f"{NETWORKS[1]}/training/fp32/1"]
     assert reason in rows[failed[0]].reason
     again = hour(tmp_path, end=once)
-    assert again.run()
-    assert again.measured == 0
+    assert (again.run(), again.measured) == (True, 0)
 
 
 def test_a_piece_ends_in_time_and_the_next_one_measures_the_rest(tmp_path):
     assert not hour(tmp_path, seconds=1.0).run()
-    last = hour(tmp_path)
-    assert last.run()
+    assert hour(tmp_path).run()
     assert len(read_file(tmp_path / "hour.jsonl").measurements) == 5
 
 

@@ -106,15 +106,9 @@ def test_a_prometheus_of_its_own_has_something_for_every_panel(tmp_path):
         config["global"] = {"scrape_interval": "1s"}
         (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
         address = f"127.0.0.1:{free_ports(1)[0]}"
-        process = subprocess.Popen(
-            [
-                "prometheus",
-                f"--config.file={tmp_path}/prometheus.yml",
-                f"--storage.tsdb.path={tmp_path}/rows",
-                f"--web.listen-address={address}",
-            ],
-            stderr=subprocess.DEVNULL,
-        )
+        places = (f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/rows")
+        program = ["prometheus", *places, f"--web.listen-address={address}"]
+        process = subprocess.Popen(program, stderr=subprocess.DEVNULL)
         block.callback(process.wait)
         block.callback(process.terminate)
         ask = block.enter_context(httpx2.Client(base_url=f"http://{address}", timeout=60))
@@ -135,15 +129,10 @@ def test_a_prometheus_of_its_own_has_something_for_every_panel(tmp_path):
 
 
 def use(service, key=None):
-    call = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "networks", "arguments": {"search": "vgg"}},
-    }
+    asked = {"name": "networks", "arguments": {"search": "vgg"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
     headers = {"Accept": "application/json, text/event-stream"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
     address = f"http://127.0.0.1:{service.port}"
     with httpx2.Client(base_url=address, headers=headers, timeout=60) as client:
         assert client.post("/v1/recommend", json=ASKED).status_code == 200
@@ -164,30 +153,19 @@ def test_the_step_of_github_actions_answers_and_ends_with_the_exit_code(tmp_path
     program = tmp_path / "bin" / "advisor"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m advisor.cli.main "$@"\n')
     program.chmod(0o755)
-    step = ACTION["runs"]["steps"][1]
     output, summary = tmp_path / "output", tmp_path / "summary"
-    done = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={
-            **os.environ,
-            "PATH": f"{tmp_path}/bin:{PYTHON}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "QUESTION": question,
-            "ANSWER": "answer.json",
-            "GITHUB_OUTPUT": str(output),
-            "GITHUB_STEP_SUMMARY": str(summary),
-        },
-    )
+    environment = os.environ | {"PATH": f"{tmp_path}/bin:{PYTHON}:{os.environ['PATH']}"}
+    environment |= {"PYTHONPATH": str(ROOT), "QUESTION": question, "ANSWER": "answer.json"}
+    environment |= {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
+    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", ACTION["runs"]["steps"][1]["run"]]
+    done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == code, done.stderr
     expected = dict(line.split("=", 1) for line in output.read_text().splitlines())
     assert expected["exit-code"] == str(code)
     assert not (tmp_path / "owned").exists(), "nothing of a question is expanded"
-    names = {value.split(".")[-1].rstrip(" }") for value in map(str, outputs_of(ACTION))}
+    values = [str(entry["value"]) for entry in ACTION["outputs"].values()]
     if code == 0:
-        assert set(expected) == names
+        assert set(expected) == {value.split(".")[-1].rstrip(" }") for value in values}
         chosen = json.loads((tmp_path / "answer.json").read_text())["recommendation"]
         assert expected["instance-type"] == chosen["instance_type"]
         assert chosen["instance_type"] in summary.read_text()
@@ -198,10 +176,6 @@ def key_of(environment, scope):
     made = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
     (key,) = re.findall(r"adv_\S+", made.stdout)
     return key
-
-
-def outputs_of(action):
-    return [output["value"] for output in action["outputs"].values()]
 
 
 def as_grafana_sends(expression):

@@ -22,6 +22,9 @@ from tests.infra.aws.guest.sandbox import sandbox
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "infra/Dockerfile").read_text()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Everything that may be installed side by side; `dev` has the tools of this repository.
+EXTRAS = sorted(set(PROJECT["optional-dependencies"]) - {"dev"})
 # Instructions with their lines joined, comments left out.
 STEPS = [
     tuple(line.split(None, 1))
@@ -33,6 +36,11 @@ INSTRUCTIONS = {"FROM", "RUN", "COPY", "WORKDIR", "USER", "ENV", "ENTRYPOINT"}
 
 def of(instruction):
     return [rest for name, rest in STEPS if name == instruction]
+
+
+def run(words, **options):
+    """What the program says, where it ends well."""
+    return subprocess.run(words, check=True, capture_output=True, text=True, **options).stdout
 
 
 def test_every_line_is_an_instruction_its_stages_are_known_and_its_steps_make_targets_with_known_versions():
@@ -47,11 +55,11 @@ def test_every_line_is_an_instruction_its_stages_are_known_and_its_steps_make_ta
     assert made == ["recommend", "setup", "lint", "test"]
     assert "make setup" not in TEXT[: TEXT.index("FROM full AS tested")]  # it has the test tools
     assert set(made) <= targets
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    core, full, serve = [step for step in of("RUN") if "pip install" in step]
-    for pip in (core, full, serve):
+    installed = [step for step in of("RUN") if "pip install" in step]
+    assert len(installed) == 3
+    for pip in installed:
         (named,) = re.findall(r"\[([\w,]+)\]", pip)
-        assert set(named.split(",")) <= set(extras["optional-dependencies"]) - {"dev"}
+        assert set(named.split(",")) <= set(EXTRAS)
         (constraints,) = re.findall(r"--constraint (\S+)", pip)
         assert (ROOT / constraints).is_file()
 
@@ -65,7 +73,7 @@ def engine_or_skip():
     for engine in result:
         with suppress(subprocess.CalledProcessError, subprocess.TimeoutExpired):
             with container(engine, BASE) as inside:
-                subprocess.run([*inside, "true"], capture_output=True, timeout=300, check=True)
+                run([*inside, "true"], timeout=300)
             return engine
     pytest.skip(f"no container engine (found: {result}) runs {BASE} here")
 
@@ -76,12 +84,11 @@ def container(engine, tag):
     if engine != "buildah":
         yield [engine, "run", "--rm", "--entrypoint", "", tag]
         return
-    begun = subprocess.run([engine, "from", tag], capture_output=True, text=True, check=True)
-    name = begun.stdout.strip()
+    name = run([engine, "from", tag]).strip()
     try:
         yield [engine, "run", name, "--"]
     finally:
-        subprocess.run([engine, "rm", name], capture_output=True, check=True)
+        run([engine, "rm", name])
 
 
 @pytest.mark.slow
@@ -96,9 +103,7 @@ def test_an_engine_builds_it_and_it_answers(stage):
     with container(engine, tag) as inside:
         question = ["advisor", "recommend", "--task", "inference", "--model", "googlenet"]
         subprocess.run([*inside, *question], check=True)
-        packages = subprocess.run(
-            [*inside, "python", "-m", "pip", "list"], capture_output=True, text=True, check=True
-        ).stdout
+        packages = run([*inside, "python", "-m", "pip", "list"])
     assert not {"pytest", "moto", "playwright"} & set(packages.lower().split())
 
 
@@ -124,9 +129,7 @@ def test_packer_takes_the_template(tmp_path):
     """In a copy: the archive is made before each build."""
     folder = shutil.copytree(IMAGE, tmp_path / "image")
     (folder / "software.tar.gz").write_bytes(b"")
-    command = ["packer", "validate", str(folder / "advisor.pkr.hcl")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    subprocess.run(["packer", "validate", folder / "advisor.pkr.hcl"], check=True)
 
 
 def test_what_the_template_names_is_there_and_installs_where_the_start_script_looks(tmp_path):
@@ -147,19 +150,14 @@ def test_what_the_template_names_is_there_and_installs_where_the_start_script_lo
         (tmp_path / name).write_text("")
     subprocess.run(["tar", "-czf", archive, "requirements.txt", "constraints.txt"], cwd=tmp_path, check=True)
     box.run(text.replace("${1:-", f"${{1:-{box.folder}").replace("/tmp/software", f"{tmp_path}/software"))
-    assert any(
-        call.startswith("pip install") and "--requirement" in call and "--constraint" in call
-        for call in box.calls
-    ), box.said
-    assert "systemctl disable apt-daily.timer" in "\n".join(box.calls)
+    calls = "\n".join(box.calls)
+    assert re.search("(?m)^pip install (?=.*--requirement).*--constraint", calls), box.said
+    assert "systemctl disable apt-daily.timer" in calls
 
 
 # What is released: the wheel out of the source archive, installed where nothing else is.
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CONSTRAINTS = ROOT / "constraints.txt"
-# Everything that may be installed side by side; `dev` has the tools of this repository.
-EXTRAS = ",".join(sorted(set(PROJECT["optional-dependencies"]) - {"dev"}))
 PIP = ("-m", "pip", "--disable-pip-version-check")
 BESIDE = """
 import advisor
@@ -209,22 +207,15 @@ def test_a_wheel_in_an_environment_of_its_own_answers(wheel, tmp_path):
         "sweep plan --preset small",
         "report --task inference --model googlenet --target-throughput 500 --out report.html",
     ):
-        subprocess.run(
-            [programs / "advisor", *question.split()],
-            check=True,
-            capture_output=True,
-            cwd=tmp_path,
-            env=environment,
-        )
+        run([programs / "advisor", *question.split()], cwd=tmp_path, env=environment)
     expected = "from advisor.extras import install_command; print(install_command('zoo'))"
-    request = [programs / "python", "-c", expected]
-    said = subprocess.run(request, check=True, capture_output=True, cwd=tmp_path, env=environment)
-    assert shlex.split(said.stdout.decode())[3:] == ["install", f"{wheel}[zoo]"]
+    said = run([programs / "python", "-c", expected], cwd=tmp_path, env=environment)
+    assert shlex.split(said)[3:] == ["install", f"{wheel}[zoo]"]
     checked = "import advisor.agents, advisor.service.app"
-    subprocess.run([programs / "python", "-c", checked], check=True, cwd=tmp_path, env=environment)
+    run([programs / "python", "-c", checked], cwd=tmp_path, env=environment)
     for kind in ("packages", "folders"):  # with and without `__init__.py`
         own = users_folders(tmp_path / kind, regular=kind == "packages")
-        subprocess.run([programs / "python", "-c", BESIDE], check=True, cwd=own, env=environment)
+        run([programs / "python", "-c", BESIDE], cwd=own, env=environment)
 
 
 def users_folders(path, *, regular):
@@ -240,18 +231,11 @@ def users_folders(path, *, regular):
 @pytest.mark.slow
 def test_every_file_that_git_has_of_the_packages_is_in_the_wheel(wheel):
     """But for what builds the bundle, and tables that it is built of."""
-    packed = {re.sub(r"^advisor/(?=models/|sweeps/|infra/)", "", name) for name in names_in(wheel)}
-    folders = ("advisor", "models", "sweeps")
-    listed = subprocess.run(
-        ["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    kept = {name for name in listed.stdout.split() if not name.endswith((".po", ".pot", ".md"))}
+    names = zipfile.ZipFile(wheel).namelist()
+    packed = {re.sub(r"^advisor/(?=models/|sweeps/|infra/)", "", name) for name in names}
+    listed = run(["git", "ls-files", "advisor", "models", "sweeps"], cwd=ROOT).split()
+    kept = {name for name in listed if not name.endswith((".po", ".pot", ".md"))}
     assert {name for name in kept if (ROOT / name).is_file()} - packed == set()
-
-
-def names_in(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        return archive.namelist()
 
 
 @pytest.mark.slow
@@ -263,18 +247,16 @@ def test_all_extras_resolve_together(version, wheel, tmp_path):
         pytest.skip(f"no Python {version} here")
     subprocess.run([python, "-m", "venv", tmp_path / "env"], check=True)
     command = [tmp_path / "env" / "bin" / "python", *PIP, "install", "--dry-run", "--quiet"]
-    subprocess.run([*command, "-c", CONSTRAINTS, f"{wheel}[{EXTRAS}]"], check=True)
+    subprocess.run([*command, "-c", CONSTRAINTS, f"{wheel}[{','.join(EXTRAS)}]"], check=True)
 
 
 def interpreter(version):
     """One on the path, or one of pyenv's, that starts."""
     folder = Path(os.environ.get("PYENV_ROOT", Path("~").expanduser() / ".pyenv")) / "versions"
     for program in (f"python{version}", *folder.glob(f"{version}.*/bin/python")):
-        try:
-            subprocess.run([program, "-c", "import venv"], check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        return str(program)
+        with suppress(OSError, subprocess.CalledProcessError):
+            run([program, "-c", "import venv"])
+            return str(program)
     return None
 
 

@@ -26,13 +26,8 @@ PROFILE = DatasetProfile(
     name="tiny", samples=1000, bytes_per_sample=100_000.0, storage_format="jpeg-files", width=500, height=375
 )
 MACHINE = Machine(cpus=2, physical_cores=2, memory_mib=24_000.0, cpu=Cpu(model="EPYC", architecture="x86_64"))
-TIME_BOX = {
-    "measure_seconds": 0.5,
-    "min_steps": 4,
-    "max_seconds": 5.0,
-    "loader_workers": 1,
-    "prefetch_factor": 2,
-}
+TIME_BOX = {"measure_seconds": 0.5, "min_steps": 4, "max_seconds": 5.0}
+TIME_BOX |= {"loader_workers": 1, "prefetch_factor": 2}
 
 
 def resources(**changes):

@@ -78,15 +78,9 @@ def test_values_of_python_are_read_as_texts_are():
     plain = advisor.recommend(
         **RECOMMEND | {"target_throughput": "0.5k"}, gpu="T4,L4", precision="amp", vcpus=8, strict=None
     )
-    typed = advisor.recommend(
-        task=Task.INFERENCE,
-        model="googlenet",
-        target_throughput=np.float64(500.0),
-        gpu=["T4", "L4"],
-        precision=Precision.AMP,
-        vcpus=np.int64(8),
-        strict=False,
-    )
+    numbers = {"target_throughput": np.float64(500.0), "vcpus": np.int64(8), "strict": False}
+    words = {"task": Task.INFERENCE, "gpu": ["T4", "L4"], "precision": Precision.AMP}
+    typed = advisor.recommend(model="googlenet", **words, **numbers)
     assert typed.to_dict() == plain.to_dict()
 
 
@@ -127,9 +121,8 @@ def test_an_answers_fields_are_its_attributes_and_a_frame_has_the_columns_of_the
     document = answer.to_dict()["recommendation"]
     assert answer.recommendation.instance_type == document["instance_type"]
     assert answer.recommendation.price.usd_per_hour == document["price"]["usd_per_hour"]
-    assert [alternative.instance_type for alternative in answer.alternatives] == [
-        alternative["instance_type"] for alternative in answer.to_dict()["alternatives"]
-    ]
+    others = [other["instance_type"] for other in answer.to_dict()["alternatives"]]
+    assert [alternative.instance_type for alternative in answer.alternatives] == others
     assert {"recommendation", "to_frame", "report"} <= set(dir(answer))
     with pytest.raises(AttributeError, match="no field 'instance'"):
         _ = answer.recommendation.instance
@@ -179,13 +172,9 @@ def test_a_type_checker_knows_each_tasks_fields(tmp_path):
         "advisor.recommend(task='generation', model='x', epochs=4)\n"
     )
     (tmp_path / "mypy.ini").write_text("[mypy]\nfollow_imports = silent\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "call.py"],
-        cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    checked = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "call.py"]
+    environment = {**os.environ, "MYPYPATH": str(ROOT)}
+    done = subprocess.run(checked, cwd=tmp_path, env=environment, capture_output=True, text=True)
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
     assert [line.split(":")[1] for line in errors] == ["3"], done.stdout
 

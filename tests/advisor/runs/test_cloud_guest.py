@@ -76,15 +76,9 @@ def result_bucket(faults=None):
 def guest(folder, service, *, pace=0.05, code=0, **changes):
     folder.mkdir(exist_ok=True)
     program = SWEEP.replace("PACE", str(pace)).replace("CODE", str(code))
-    values = {
-        "aws": real_time(),
-        "metadata": Metadata(service.address),
-        "folder": folder,
-        "mount": lambda job: {},
-        "poll_seconds": 0.05,
-        "advisor": (sys.executable, "-c", program.replace("FOLDER", repr(folder.name))),
-    }
-    return Guest(**{**values, **changes})
+    program = (sys.executable, "-c", program.replace("FOLDER", repr(folder.name)))
+    values = {"aws": real_time(), "metadata": Metadata(service.address), "mount": lambda job: {}}
+    return Guest(**{"folder": folder, "poll_seconds": 0.05, "advisor": program, **values, **changes})
 
 
 def run(a_guest, job=JOB, lasts=LATER):
@@ -117,13 +111,13 @@ def test_rows_arrive_while_the_sweep_still_runs(bucket, service, tmp_path):
                 seen.append(guest_states(bucket)[0].phase)
             return real_time().ask(region, operation, **request)
 
-    a_guest = guest(tmp_path / "one", service, pace=0.5, aws=Watching(lambda *_: None))
-    assert run(a_guest) is End.DONE
+    watched = guest(tmp_path / "one", service, pace=0.5, aws=Watching(lambda *_: None))
+    assert run(watched) is End.DONE
     assert seen.count(Phase.SWEEPING) == 3
     assert set(collected(tmp_path)) == {item.trial_id for item in trials(3)}
     (state,) = guest_states(bucket)
-    assert (state.phase, state.end, state.exit_code) == (Phase.ENDED, End.DONE, 0)
-    assert state.instance_id == "i-0123456789abcdef0"
+    told = (state.phase, state.end, state.exit_code, state.instance_id)
+    assert told == (Phase.ENDED, End.DONE, 0, "i-0123456789abcdef0")
 
 
 def wait_for_rows(database):
@@ -163,9 +157,8 @@ def test_before_the_expiry_what_was_measured_is_sent(bucket, service, tmp_path):
         def now(self):
             return super().now() + (LATER if has_rows(database) else timedelta())
 
-    job = a_job(arguments=("4000",))
-    item = guest(tmp_path / "one", service, aws=aws(None, FastOnceMeasured()))
-    assert run(item, job) is End.EXPIRY
+    fast = guest(tmp_path / "one", service, aws=aws(None, FastOnceMeasured()))
+    assert run(fast, a_job(arguments=("4000",))) is End.EXPIRY
     assert collected(tmp_path)
 
 
@@ -193,12 +186,8 @@ def test_no_job_and_disks_that_cannot_be_mounted_are_told(bucket, service, tmp_p
 
 def test_a_sweep_reads_from_every_disk_and_a_verification_from_the_one_that_is_meant(tmp_path):
     mounts, verifying = {"gp3": tmp_path / "gp3"}, a_job(command="verify", arguments=("--minutes", "2"))
-    assert command_of(("advisor",), JOB, mounts)[1:] == (
-        "sweep",
-        "run",
-        "3",
-        f"--disk-path=gp3={tmp_path}/gp3",
-    )
+    swept = ("advisor", "sweep", "run", "3", f"--disk-path=gp3={tmp_path}/gp3")
+    assert command_of(("advisor",), JOB, mounts) == swept
     assert own_data(JOB, mounts) == {}
     assert command_of(("advisor",), verifying, mounts) == ("advisor", "verify", "--minutes", "2")
     assert own_data(verifying, mounts) == {"XDG_CACHE_HOME": str(tmp_path / "gp3")}
@@ -213,9 +202,8 @@ def test_a_target_that_a_verification_misses_is_an_answer(bucket, service, tmp_p
 
 def test_a_shared_database_is_written_by_the_sweep_itself(bucket, service, tmp_path):
     url = f"sqlite:///{tmp_path / 'shared.sqlite'}"
-    boto3.client("ssm", region_name=REGION).put_parameter(
-        Name="/advisor/database", Value=url, Type="SecureString"
-    )
+    named = {"Name": "/advisor/database", "Value": url, "Type": "SecureString"}
+    boto3.client("ssm", region_name=REGION).put_parameter(**named)
     job = a_job(database_parameter="/advisor/database")
     assert run(guest(tmp_path / "one", service), job) is End.DONE
     with closing(open_store(url, reading=True)) as store:
@@ -225,17 +213,16 @@ def test_a_shared_database_is_written_by_the_sweep_itself(bucket, service, tmp_p
 
 
 def test_a_bucket_in_trouble_gets_all_rows_in_the_end(bucket, service, tmp_path):
-    trouble = {"put_object": ["AccessDenied", "SlowDown", "InternalError"] * 2}
-    a_guest = guest(tmp_path / "one", service, aws=real_time(trouble))
-    assert run(a_guest) is End.DONE
+    trouble = real_time({"put_object": ["AccessDenied", "SlowDown", "InternalError"] * 2})
+    assert run(guest(tmp_path / "one", service, aws=trouble)) is End.DONE
     assert len(collected(tmp_path)) == 3
 
 
 @pytest.mark.slow
 def test_a_bucket_that_takes_nothing_is_an_error_and_not_silence(bucket, service, tmp_path):
-    a_guest = guest(tmp_path / "one", service, aws=real_time({"put_object": "AccessDenied"}))
+    refusing = real_time({"put_object": "AccessDenied"})
     with pytest.raises(AdvisorError, match="took not all"):
-        run(a_guest)
+        run(guest(tmp_path / "one", service, aws=refusing))
 
 
 def test_sending_and_collecting_twice_changes_nothing(bucket, store):
@@ -243,8 +230,7 @@ def test_sending_and_collecting_twice_changes_nothing(bucket, store):
     assert [bucket.put_once(*object_of(row)) for row in rows] == [True] * 5
     assert [bucket.put_once(*object_of(row)) for row in rows] == [False] * 5
     collector = Collector(bucket)
-    assert [collector.collect(store), collector.collect(store)] == [5, 0]
-    assert Collector(bucket).collect(store) == 0
+    assert [each.collect(store) for each in (collector, collector, Collector(bucket))] == [5, 0, 0]
     assert {row.trial.trial_id: row for row in store.all()} == {row.trial.trial_id: row for row in rows}
 
 
@@ -252,8 +238,7 @@ def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket,
     row = measurement()
     run_of = {"status": "ok", "step_seconds": [0.1, 0.2], "started_at": "2026-07-20T11:00:00"}
     more = measurement(repeats=(run_of,))
-    assert bucket.put_once(*object_of(row))
-    assert bucket.put_once(*object_of(more))
+    assert [bucket.put_once(*object_of(each)) for each in (row, more)] == [True, True]
     Collector(bucket).collect(store)
     assert [len(item.repeats) for item in store.all()] == [1]
 

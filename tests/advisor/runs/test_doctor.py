@@ -3,6 +3,7 @@
 import datetime
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -25,11 +26,7 @@ def left(remove=lambda: None):
 
 def raising(error):
     """A function that fails so, whatever it is asked."""
-
-    def fails(*_):
-        raise error
-
-    return fails
+    return Mock(side_effect=error)
 
 
 refuse = raising(PermissionError(1, "Operation not permitted"))
@@ -63,10 +60,7 @@ def test_limits_that_cannot_be_made_are_a_problem_with_the_way_out(monkeypatch):
 
 
 def test_a_small_shared_memory_is_told_with_the_option_for_it(tmp_path, monkeypatch):
-    class Usage:
-        free = 64 * 2**20
-
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: Usage)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", Mock(**{"return_value.free": 64 * 2**20}))
     finding = doctor.check_shared_memory(tmp_path)
     assert finding.state is State.WARNING
     assert "--shm-size" in finding.advice

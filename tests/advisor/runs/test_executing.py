@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -48,17 +49,13 @@ def failing(why, code):
     return f"import os, sys; {said}; sys.exit({code})"
 
 
-def nothing(_run):
-    return {}
-
-
-def no_report(_schedule, _failed):
+def nothing(*_):
     return {}
 
 
 def executed(book, number, **changes):
     """The run as it is after its process."""
-    execute(book, number, **{"follow": nothing, "report": no_report, **changes})
+    execute(book, number, **{"follow": nothing, "report": nothing, **changes})
     return book.runs.numbered(number)
 
 
@@ -83,7 +80,7 @@ def test_a_run_is_executed_once_and_an_unknown_one_is_refused(book, due):
         executed(book, number, started=lambda *_: count.append(1) or [sys.executable, "-c", ""])
     assert len(count) == 1
     with pytest.raises(UsageError, match="no run 7"):
-        execute(book, 7, follow=nothing, report=no_report)
+        execute(book, 7, follow=nothing, report=nothing)
 
 
 @pytest.mark.parametrize(
@@ -118,15 +115,12 @@ def test_figures_of_the_commands_document_are_kept_and_what_has_none_is_no_troub
     assert (run.state, run.trials, run.cost_usd) == (RunState.DONE, trials, usd)
 
 
-def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
-    number = due()
-
-    def follow(_run):
-        raise DataError("no rows")
-
-    run = executed(book, number, follow=follow, started=running(MEASURED))
-    assert run.state is RunState.DONE
-    assert run.report["fit"] == {"kept": "last", "why": "no rows"}
+def test_a_fit_follows_only_a_sweep_that_measured_and_does_not_make_it_fail(book, due):
+    follow = Mock(side_effect=DataError("no rows"))
+    run = executed(book, due(), follow=follow, started=running(MEASURED))
+    assert (run.state, run.report["fit"]) == (RunState.DONE, {"kept": "last", "why": "no rows"})
+    run = executed(book, due(name="fit", command=("fit",)), follow=follow, started=running(MEASURED))
+    assert (run.state, follow.call_count) == (RunState.DONE, 1)
 
 
 @pytest.mark.parametrize(("measured", "follows"), [("null", 1), ("0", 0), ("2", 1)])
@@ -138,28 +132,16 @@ def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(b
     assert len(followed) == follows
 
 
-def test_only_a_sweep_that_measured_is_followed_by_a_fit(book, due):
-    number = due(command=("fit",))
-    run = executed(book, number, follow=lambda _run: 1 / 0, started=running(MEASURED))
-    assert run.state is RunState.DONE
-
-
 def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
-    assert started_as(SWEEP, NOW)[len(ADVISOR) :] == [
-        *SWEEP,
-        "--fresh-since",
-        "2026-09-21T14:13:20+00:00",
-        "-o",
-        "json",
-    ]
+    fresh = ("--fresh-since", "2026-09-21T14:13:20+00:00", "-o", "json")
+    assert started_as(SWEEP, NOW) == [*ADVISOR, *SWEEP, *fresh]
     assert started_as(("fit",), NOW) == [*ADVISOR, "fit", "-o", "json"]
 
 
 @pytest.mark.slow
 def test_files_of_the_folder_where_a_command_works_are_no_modules(book, due, tmp_path):
     (tmp_path / "click.py").write_text("1 / 0")
-    number = due(command=("catalog", "refresh", "--show"))
-    run = executed(book, number)
+    run = executed(book, due(command=("catalog", "refresh", "--show")))
     assert (run.state, run.exit_code) == (RunState.DONE, 0), run.note
 
 
@@ -181,11 +163,8 @@ main.main(["schedule", "execute", sys.argv[1]])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_process_that_is_ended_takes_its_command_along_and_leaves_the_run(book, due, number):
     """Politely: the run is due again. By force: the row says that its process has gone."""
-    run = due()
-    process = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, str(run)],
-        env={**os.environ, "ADVISOR_DATABASE_URL": f"sqlite:///{book.name}"},
-    )
+    run, environment = due(), {**os.environ, "ADVISOR_DATABASE_URL": f"sqlite:///{book.name}"}
+    process = subprocess.Popen([sys.executable, "-c", RUNNER, str(run)], env=environment)
     while not (children := children_of(process.pid)):
         assert process.poll() is None
         time.sleep(0.05)

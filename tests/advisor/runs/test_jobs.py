@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,13 +19,9 @@ from advisor.runs import jobs
 from advisor.runs.jobs import (
     OtherSweep,
     SweepState,
-    command_of,
-    events_path,
     execute,
-    requested_sweep,
     start_sweep,
     started_sweeps,
-    stop_sweep,
     sweep_document,
     sweep_of,
     sweep_state,
@@ -33,34 +30,21 @@ from advisor.runs.sweep_questions import Allowed, NewSweep
 from tests.advisor.runs.test_executing import failing
 from tests.processes import gone
 
-GRID = {
-    "networks": "googlenet",
-    "tasks": "inference",
-    "vcpus": 1,
-    "memory": "2GiB",
-    "disks": "gp3",
-    "accelerator": "emulated:T4",
-}
-
-
-class Nobody:
-    """A process that never takes its run in hand."""
-
-    def wait(self):
-        return 0
+GRID = {"networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3"}
+GRID["accelerator"] = "emulated:T4"
 
 
 @pytest.fixture(autouse=True)
 def processes(monkeypatch):
-    """The runs for which a process was started; none really is."""
-    numbers = []
-    monkeypatch.setattr(jobs, "start_executor", lambda number, **_: numbers.append(number) or Nobody())
+    """Starts processes that never take their run in hand."""
+    starting = Mock(**{"return_value.wait.return_value": 0})
+    monkeypatch.setattr(jobs, "start_executor", starting)
     monkeypatch.setattr(jobs, "sweep_runs_here", lambda: False)
-    return numbers
+    return starting
 
 
 def sweep(**changes):
-    return requested_sweep(from_values(NewSweep, {**GRID, **changes}), Allowed())
+    return jobs.requested_sweep(from_values(NewSweep, {**GRID, **changes}), Allowed())
 
 
 def state_of(book, item):
@@ -71,8 +55,7 @@ def test_a_sweep_by_hand_is_not_disturbed(book, processes, monkeypatch):
     monkeypatch.setattr(jobs, "sweep_runs_here", lambda: True)
     with pytest.raises(OtherSweep, match="another sweep runs"):
         start_sweep(book, sweep(), {})
-    assert not processes
-    assert started_sweeps(book) == []
+    assert (processes.call_count, started_sweeps(book)) == (0, [])
 
 
 def test_sweeps_on_aws_go_side_by_side_up_to_a_few(book):
@@ -114,8 +97,9 @@ def test_the_latest_come_first_and_the_oldest_that_ended_are_forgotten(book, mon
 def test_the_command_has_the_words_and_a_log_of_its_own(book):
     item = start_sweep(book, sweep(), {"networks": "googlenet"}, max_minutes=5)
     assert sweep_document(item)["max_minutes"] == 5
-    assert command_of(item)[-3:] == [f"--log-file={events_path(item)}", "-o", "json"]
-    assert "--networks=googlenet" in command_of(item)
+    command = jobs.command_of(item)
+    assert command[-3:] == [f"--log-file={jobs.events_path(item)}", "-o", "json"]
+    assert "--networks=googlenet" in command
 
 
 @pytest.fixture
@@ -126,7 +110,7 @@ def run(book, monkeypatch):
     def executed(code, *, stop=False, max_minutes=None):
         item = start_sweep(book, sweep(), {}, max_minutes=max_minutes)
         if stop:
-            stop_sweep(book, item.sweep_id)
+            jobs.stop_sweep(book, item.sweep_id)
         monkeypatch.setattr(jobs, "command_of", lambda _one: [sys.executable, "-c", code])
         execute(book, item.number, follow=dict, report=dict)
         return sweep_of(book, item.sweep_id)
@@ -136,8 +120,7 @@ def run(book, monkeypatch):
 
 def test_a_sweep_that_ends_well_is_done_and_its_document_is_kept(run):
     item = run("print('{}')")
-    assert sweep_state(item, time.time()) is SweepState.DONE
-    assert item.exit_code == 0
+    assert (sweep_state(item, time.time()), item.exit_code) == (SweepState.DONE, 0)
     assert json.loads(Path(item.log).with_suffix(".json").read_text()) == {}
 
 
@@ -181,10 +164,8 @@ def test_a_killed_process_takes_its_sweep_with_it_and_is_lost(book, tmp_path):
     """In a process of its own, whose end the kernel signals to the sweep."""
     item, pid = start_sweep(book, sweep(), {}), tmp_path / "pid"
     waits = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    process = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, str(item.number), waits],
-        env={**os.environ, "ADVISOR_DATABASE_URL": f"sqlite:///{book.name}"},
-    )
+    environment = {**os.environ, "ADVISOR_DATABASE_URL": f"sqlite:///{book.name}"}
+    process = subprocess.Popen([sys.executable, "-c", RUNNER, str(item.number), waits], env=environment)
     while not (pid.exists() and pid.read_text()):
         assert process.poll() is None
         time.sleep(0.05)

@@ -11,14 +11,8 @@ from advisor.domain import Status
 from advisor.files import own_model_path, user_folder
 from advisor.infra.build.fitting.bundled_model import BUNDLED_MEASUREMENTS
 from advisor.models.performance import load_model, save_model
-from advisor.runs.fitting import (
-    after_sweep,
-    drift_between,
-    fit_user_model,
-    is_fresh,
-    measurements_from,
-    split_rows,
-)
+from advisor.runs import fitting
+from advisor.runs.fitting import after_sweep, drift_between, is_fresh
 from advisor.store.measurements import open_store
 from tests.advisor.render.schemas import schema_of
 from tests.builders import keep
@@ -33,22 +27,20 @@ def slower(row, factor, **changes):
 
 
 def rows_of(sizes, started_at):
-    return [
-        measurement(trial=trial(resources=resources(memory_mib=size)), started_at=started_at)
-        for size in sizes
-    ]
+    trials = [trial(resources=resources(memory_mib=size)) for size in sizes]
+    return [measurement(trial=entry, started_at=started_at) for entry in trials]
 
 
 def test_what_a_run_replaced_is_what_the_store_held_before_it():
     kept, replaced = rows_of((1.0,), THEN), rows_of((2.0, 3.0), THEN)
     fresh, new = rows_of((2.0, 3.0), NOW), rows_of((4.0,), NOW)
     earlier = [*rows_of((2.0,), "2026-10-01"), *replaced]
-    assert split_rows([*kept, *fresh, *new], earlier, DUE) == ([*kept, *replaced], [*fresh, *new])
+    assert fitting.split_rows([*kept, *fresh, *new], earlier, DUE) == ([*kept, *replaced], [*fresh, *new])
 
 
 def measured_before_and_after(factor):
     """A store with the first of the bundled sweeps, of which some trials were measured again."""
-    bundled = measurements_from(BUNDLED_MEASUREMENTS)
+    bundled = fitting.measurements_from(BUNDLED_MEASUREMENTS)
     first = [row for row in bundled if row.trial.workload.dataset.samples == 10_000]
     good = [replace(row, started_at=THEN) for row in first]
     store = open_store()
@@ -69,7 +61,7 @@ def described(report):
 @pytest.mark.slow
 def test_a_machine_that_became_slower_is_noticed_and_learnt():
     before = measured_before_and_after(1.4)
-    last = fit_user_model(before).model
+    last = fitting.fit_user_model(before).model
     save_model(last, own_model_path())
     report = after_sweep(DUE)
     described(report)
@@ -89,10 +81,8 @@ def test_the_last_model_stays_where_the_new_one_is_worse(monkeypatch):
     import numpy as np
 
     measured_before_and_after(1.0)
-    monkeypatch.setattr(
-        "advisor.models.performance.throughput.unseen_residuals",
-        lambda _on, scored, *_, **__: np.full(len(scored), 0.5),
-    )
+    unseen = "advisor.models.performance.throughput.unseen_residuals"
+    monkeypatch.setattr(unseen, lambda _on, scored, *_, **__: np.full(len(scored), 0.5))
     report = after_sweep(DUE)
     described(report)
     assert report["fit"]["kept"] == "last"
@@ -114,11 +104,8 @@ STEADY = tuple(0.1 + 0.001 * (n % 7) for n in range(60))
 
 
 def row(factor=1.0, memory_mib=2048.0, steps=STEADY, **changes):
-    return measurement(
-        trial=trial(resources=resources(memory_mib=memory_mib)),
-        step_seconds=tuple(factor * step for step in steps),
-        **changes,
-    )
+    steps, entry = tuple(factor * step for step in steps), trial(resources=resources(memory_mib=memory_mib))
+    return measurement(trial=entry, step_seconds=steps, **changes)
 
 
 def test_a_rate_that_fell_by_a_third_has_drifted_and_one_that_may_be_the_same_has_not():
@@ -143,12 +130,8 @@ def test_the_latest_good_row_of_a_trial_is_compared_and_changed_versions_are_nam
     assert (drift["compared"], drift["median_change_percent"]) == (0, None)
     old = {"versions": {"torch": "2.13.0", "numpy": "2.4"}, "kernel": "6.1", "other_cores": 0.1}
     new = {"versions": {"torch": "2.14.0", "numpy": "2.4"}, "kernel": "6.1", "other_cores": 0.3}
-    sizes = (1.0, 2.0)
-    drift = drift_between(
-        [row(memory_mib=size, environment=new) for size in sizes],
-        [row(memory_mib=size, environment=old) for size in sizes],
-    )
-    assert drift["changed"] == ["torch 2.13.0 -> 2.14.0"]
+    new_rows, old_rows = ([row(memory_mib=size, environment=of) for size in (1.0, 2.0)] for of in (new, old))
+    assert drift_between(new_rows, old_rows)["changed"] == ["torch 2.13.0 -> 2.14.0"]
     started = row(started_at="2026-07-20T10:00:00+00:00")
     assert is_fresh(started, 1_784_541_600.0)
     assert not is_fresh(started, 1_784_541_601.0)

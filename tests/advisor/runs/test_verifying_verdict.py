@@ -73,19 +73,16 @@ def test_a_higher_target_is_never_easier(seconds, target, factor):
 
 def test_few_steps_decide_little_and_a_target_that_another_run_may_miss_is_not_passed():
     few = measurement(step_seconds=(0.1, 0.2, 0.1, 0.2, 0.1, 0.2))
-    assert verdict(30, few) is Verdict.PASS
-    assert verdict(60, few) is Verdict.UNDECIDED
-    assert verdict(120, few) is Verdict.MISSED
-    assert verdict(1, measurement(step_seconds=(0.1, 0.1))) is Verdict.UNDECIDED
-    assert verdict(1, measurement(step_seconds=())) is Verdict.UNDECIDED
+    given = [verdict(target, few) for target in (30, 60, 120)]
+    assert given == [Verdict.PASS, Verdict.UNDECIDED, Verdict.MISSED]
+    for steps in ((0.1, 0.1), ()):
+        assert verdict(1, measurement(step_seconds=steps)) is Verdict.UNDECIDED
     # Sixty equal steps: the run is known to the last digit, the next one to some per cent.
-    assert verdict(79, run()) is Verdict.UNDECIDED
-    assert verdict(70, run()) is Verdict.PASS
-    thrice = run(repeats=({"step_seconds": [0.1] * 60},) * 2)
-    assert verdict(76.5, run()) is Verdict.UNDECIDED
-    assert verdict(76.5, thrice) is Verdict.PASS
-    assert verdict(160, run(), pessimistic=True) is Verdict.UNDECIDED
-    assert verdict(40, run(), pessimistic=True) is Verdict.PASS
+    given = [verdict(target, run()) for target in (70, 76.5, 79)]
+    assert given == [Verdict.PASS, Verdict.UNDECIDED, Verdict.UNDECIDED]
+    assert verdict(76.5, run(repeats=({"step_seconds": [0.1] * 60},) * 2)) is Verdict.PASS
+    given = [verdict(target, run(), pessimistic=True) for target in (40, 160)]
+    assert given == [Verdict.PASS, Verdict.UNDECIDED]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +95,7 @@ def test_few_steps_decide_little_and_a_target_that_another_run_may_miss_is_not_p
     ],
 )
 def test_what_spoils_a_pass_is_not_what_spoils_a_miss(changes, passed, missed):
-    assert verdict(40, run(**changes)) is passed
-    assert verdict(160, run(**changes)) is missed
+    assert [verdict(target, run(**changes)) for target in (40, 160)] == [passed, missed]
 
 
 def judge(target, item, machine_of=HERE, task=Task.INFERENCE):
@@ -111,8 +107,7 @@ def judge(target, item, machine_of=HERE, task=Task.INFERENCE):
 
 def test_a_passed_trial_on_the_instance_makes_it_the_answer_and_a_missed_or_emulated_one_does_not():
     answer, done = judge(290, run(0.02))
-    assert done.settles
-    assert done.verdict is Verdict.PASS
+    assert (done.settles, done.verdict) == (True, Verdict.PASS)
     assert answer.chosen.spec.offer.instance.name != "g4dn.xlarge"
     assert done.answer_now.startswith("take g4dn.xlarge at $0.5")
     answer, done = judge(230, run(0.1))
@@ -120,8 +115,7 @@ def test_a_passed_trial_on_the_instance_makes_it_the_answer_and_a_missed_or_emul
     assert done.verdict is Verdict.MISSED
     assert answer.ranked[1].spec.offer.instance.name in done.answer_now
     answer, done = judge(290, run(0.02), ELSEWHERE)
-    assert done.verdict is Verdict.PASS
-    assert not done.settles
+    assert (done.settles, done.verdict) == (False, Verdict.PASS)
     assert answer.chosen.spec.offer.instance.name in done.answer_now
     assert any("no GPU was verified" in caveat for caveat in done.caveats)
     assert any("whose CPU is another" in caveat for caveat in done.caveats)
@@ -132,10 +126,8 @@ def test_a_passed_trial_on_the_instance_makes_it_the_answer_and_a_missed_or_emul
 
 
 def criterion(lower, upper, limit, is_least=True):
-    middle = (lower + upper) / 2
-    return Criterion(
-        name="tpot_seconds", limit=limit, is_least=is_least, measured=middle, lower=lower, upper=upper
-    )
+    measured = {"measured": (lower + upper) / 2, "lower": lower, "upper": upper}
+    return Criterion(name="tpot_seconds", limit=limit, is_least=is_least, **measured)
 
 
 @pytest.mark.parametrize(
@@ -178,32 +170,26 @@ def machine_of(name="auto", *, task=Task.INFERENCE, accelerator=None, machine=BI
 
 def disk(**changes):
     price = Price(usd_per_hour=0.02, kind="list", as_of=date(2026, 1, 1), source="a list")
-    values = {
-        "rate": DiskRate(type="gp3", read_mib_per_second=125.0, read_latency_seconds=0.001),
-        "choice": DiskChoice(type="gp3"),
-        "size_gib": 100.0,
-        "binding_limit": "volume",
-        "price": price,
-    }
-    return Disk(**{**values, **changes})
+    rate = DiskRate(type="gp3", read_mib_per_second=125.0, read_latency_seconds=0.001)
+    values = {"rate": rate, "choice": DiskChoice(type="gp3"), "size_gib": 100.0, "price": price}
+    return Disk(**{**values, "binding_limit": "volume", **changes})
 
 
 def test_a_cloud_instance_is_known_by_its_firmware_and_others_by_nothing(tmp_path):
     assert instance_type(tmp_path) is None
-    (tmp_path / "sys_vendor").write_text("Amazon EC2\n")
     (tmp_path / "product_name").write_text("g4dn.xlarge\n")
-    assert instance_type(tmp_path) == "g4dn.xlarge"
-    (tmp_path / "sys_vendor").write_text("QEMU\n")
-    assert instance_type(tmp_path) is None
+    for vendor, known in (("Amazon EC2", "g4dn.xlarge"), ("QEMU", None)):
+        (tmp_path / "sys_vendor").write_text(f"{vendor}\n")
+        assert instance_type(tmp_path) == known
 
 
 def test_auto_is_the_instance_that_one_stands_on_and_a_larger_machine_is_held_to_one():
     result = machine_of(here="g4dn.xlarge", gpus=T4)
-    assert result.is_here
-    assert (result.instance.name, result.vcpus, result.accelerator) == ("g4dn.xlarge", 4, ON_ANY_GPU)
+    told = (result.is_here, result.instance.name, result.vcpus, result.accelerator)
+    assert told == (True, "g4dn.xlarge", 4, ON_ANY_GPU)
     result = machine_of("g4dn.xlarge", accelerator="emulated:T4")
-    assert not result.is_here
-    assert (result.vcpus, result.memory_mib, result.emulated_gpu) == (4, 16_384, "T4")
+    told = (result.is_here, result.vcpus, result.memory_mib, result.emulated_gpu)
+    assert told == (False, 4, 16_384, "T4")
     assert machine_of("g4dn.xlarge", accelerator="emulated").emulated_gpu == "T4"
     assert machine_of("g4dn.xlarge", task=Task.PREPROCESSING).accelerator == ON_CPU
     assert machine_of("c5.large", task=Task.PREPROCESSING, machine=SMALL).vcpus == 2
@@ -215,9 +201,8 @@ def test_auto_is_the_instance_that_one_stands_on_and_a_larger_machine_is_held_to
 @pytest.mark.parametrize("here", [None, "c5.large", "x99.huge"])
 def test_auto_elsewhere_is_the_machine_as_it_is(here):
     result = machine_of(here=here)
-    assert result.instance is None
-    assert not result.is_here
-    assert (result.vcpus, result.memory_mib, result.accelerator) == (8, 32_000.0, ON_CPU)
+    assert (result.instance, result.is_here, result.accelerator) == (None, False, ON_CPU)
+    assert (result.vcpus, result.memory_mib) == (8, 32_000.0)
 
 
 @pytest.mark.parametrize(
@@ -239,10 +224,8 @@ def test_what_cannot_stand_for_an_instance_is_refused(question, words):
 
 
 def test_the_disk_of_the_instance_itself_has_its_own_latency_and_no_burst():
-    assert ELSEWHERE.disk_rate(None) == UNLIMITED
-    assert ELSEWHERE.disk_rate(disk()) == disk().rate
-    assert HERE.disk_rate(disk()).read_latency_seconds is None
-    assert HERE.disk_rate(disk()).read_mib_per_second == 125.0
+    assert [ELSEWHERE.disk_rate(each) for each in (None, disk())] == [UNLIMITED, disk().rate]
+    assert HERE.disk_rate(disk()) == replace(disk().rate, read_latency_seconds=None)
     own = disk(price=None, rate=DiskRate(type=LOCAL, read_mib_per_second=500.0))
     assert HERE.disk_rate(own) == DiskRate(type=LOCAL)
 

@@ -103,15 +103,8 @@ class Bed:
         """An account without a past; moto's own `reset` takes half a second."""
         for region in REGIONS:
             backend = ec2_backends[ACCOUNT][region]
-            for made in (
-                backend.reservations,
-                backend.tags,
-                backend.volumes,
-                backend.enis,
-                backend.key_pairs,
-                backend.launch_templates,
-            ):
-                made.clear()
+            for made in ("reservations", "tags", "volumes", "enis", "key_pairs", "launch_templates"):
+                getattr(backend, made).clear()
             for groups in backend.groups.values():
                 for name in [group.id for group in groups.values() if group.name != "default"]:
                     del groups[name]
@@ -133,11 +126,8 @@ class Bed:
         if client is None:
             # A request's host is lost on its way to moto, so that the path has to name the bucket;
             # and so is a body that comes in chunks.
-            config = Config(
-                retries={"total_max_attempts": 1},
-                s3={"addressing_style": "path"},
-                request_checksum_calculation="when_required",
-            )
+            sums, path = {"request_checksum_calculation": "when_required"}, {"addressing_style": "path"}
+            config = Config(retries={"total_max_attempts": 1}, s3=path, **sums)
             client = _CLIENTS[service, region] = _SESSION.client(service, region_name=region, config=config)
         events = client.meta.events
         events.unregister("before-send", unique_id="bed")
@@ -170,15 +160,12 @@ def worn(thing: Any) -> dict[str, str]:
 def end(instance: Any, reason: str) -> None:
     """As EC2 ends an instance that was not told to by its API; one that powers itself off only
     stops, where its launch asked for no more."""
-    if (
-        reason == "Client.InstanceInitiatedShutdown"
-        and instance.instance_initiated_shutdown_behavior != "terminate"
-    ):
+    ends = instance.instance_initiated_shutdown_behavior == "terminate"
+    if reason == "Client.InstanceInitiatedShutdown" and not ends:
         instance.stop()
         return
     instance.terminate()
-    instance.state_reason.code = reason
-    instance.state_reason.message = reason
+    instance.state_reason.code = instance.state_reason.message = reason
 
 
 def launched_at(instance: Any) -> datetime:

@@ -104,12 +104,8 @@ def _tagging(worn: Mapping[str, str], kind: str, creating: str) -> Ask:
 
 
 def _tags(request: Mapping[str, Any], kind: str) -> dict[str, str]:
-    return {
-        tag["Key"]: tag["Value"]
-        for entry in request.get("TagSpecifications", ())
-        if entry["ResourceType"] == kind
-        for tag in entry["Tags"]
-    }
+    of_kind = [entry for entry in request.get("TagSpecifications", ()) if entry["ResourceType"] == kind]
+    return {tag["Key"]: tag["Value"] for entry in of_kind for tag in entry["Tags"]}
 
 
 def _requested(worn: Mapping[str, str]) -> dict[str, Any]:
@@ -142,11 +138,10 @@ def _parameter(request: Mapping[str, Any]) -> str:
 
 
 _OWN = {"ec2:RunInstances": _launch, "ec2:CreateSecurityGroup": _group, "ec2:CreateTags": _renewal}
+_PROFILE = f"arn:aws:iam::{ACCOUNT}:instance-profile/"
 _NAMED = {
     "ssm:GetParameter": _parameter,
-    "iam:GetInstanceProfile": lambda entry: (
-        f"arn:aws:iam::{ACCOUNT}:instance-profile/{entry['InstanceProfileName']}"
-    ),
+    "iam:GetInstanceProfile": lambda entry: _PROFILE + entry["InstanceProfileName"],
 }
 
 
@@ -163,11 +158,8 @@ def allowed_actions(document: dict[str, Any]) -> set[str]:
 
 # Where IAM's prefix is not the service's name, or its action not the operation's.
 _PREFIXES = {"service-quotas": "servicequotas"}
-_ACTIONS = {
-    "s3:ListObjectsV2": "s3:ListBucket",
-    "s3:HeadObject": "s3:GetObject",
-    "s3:HeadBucket": "s3:ListBucket",
-}
+_ACTIONS = dict.fromkeys(("s3:ListObjectsV2", "s3:HeadBucket"), "s3:ListBucket")
+_ACTIONS["s3:HeadObject"] = "s3:GetObject"
 
 
 Calls = list[tuple[str, Mapping[str, Any]]]

@@ -116,15 +116,11 @@ class SpotRequests:
             return
         kind = request.values.get("InstanceMarketOptions.SpotOptions.SpotInstanceType", "")
         for instance in instances:
-            self.made.append(
-                SpotRequest(
-                    id=f"sir-{len(self.made):08d}",
-                    region=request.region,
-                    instance=instance,
-                    is_persistent=kind == "persistent",
-                    tags=dict(_tags_for(request.values, "spot-instances-request")),
-                )
+            tags, name = (
+                dict(_tags_for(request.values, "spot-instances-request")),
+                f"sir-{len(self.made):08d}",
             )
+            self.made.append(SpotRequest(name, request.region, instance, kind == "persistent", tags))
 
     def open(self) -> list[SpotRequest]:
         """Those that have an instance, or would launch another."""

@@ -23,11 +23,8 @@ from tests.infra.aws.lifecycles import START, FakeClock
 
 assert moto.core.models
 _SESSION = boto3.session.Session("testing", "testing")
-_SETTINGS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_DEFAULT_REGION": "us-east-1",
-}
+_SETTINGS = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "testing")
+_SETTINGS["AWS_DEFAULT_REGION"] = "us-east-1"
 
 
 @cache
@@ -63,9 +60,8 @@ def role_credentials(role: str, session: str, policy: Mapping[str, Any]) -> dict
     """Those of a new role with that policy alone."""
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "*"}}
     iam = boto3.client("iam")
-    made = iam.create_role(
-        RoleName=role, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    )
+    trusting = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    made = iam.create_role(RoleName=role, AssumeRolePolicyDocument=trusting)
     iam.put_role_policy(RoleName=role, PolicyName="own", PolicyDocument=json.dumps(policy))
     given = boto3.client("sts").assume_role(RoleArn=made["Role"]["Arn"], RoleSessionName=session)
     return given["Credentials"]
@@ -128,12 +124,10 @@ def maker(kind, operation, *path, **wanted):
     """Makes a thing of a kind in a region, with these tags; its name stands at that place of the answer."""
 
     def make(region, expected=None, **more):
-        request = {
-            name: value(region) if callable(value) else value for name, value in {**wanted, **more}.items()
-        }
-        answer = getattr(client_of("ec2", region), operation)(
-            TagSpecifications=specified(kind, expected), **request
-        )
+        request = {**wanted, **more}
+        request = {name: value(region) if callable(value) else value for name, value in request.items()}
+        ask = getattr(client_of("ec2", region), operation)
+        answer = ask(TagSpecifications=specified(kind, expected), **request)
         for part in path:
             answer = answer[part]
         return answer
@@ -148,36 +142,20 @@ def a_subnet(region):
 LIKE = {"ImageId": IMAGE, "InstanceType": "g4dn.xlarge"}
 an_instance = maker("instance", "run_instances", "Instances", 0, "InstanceId", MinCount=1, MaxCount=1, **LIKE)
 a_volume = maker("volume", "create_volume", "VolumeId", AvailabilityZone="{}a".format, Size=10)
-a_group = maker(
-    "security-group",
-    "create_security_group",
-    "GroupId",
-    GroupName="advisor-s1",
-    Description="nothing comes in",
-)
+NAMED = {"GroupName": "advisor-s1", "Description": "nothing comes in"}
+a_group = maker("security-group", "create_security_group", "GroupId", **NAMED)
 a_key = maker("key-pair", "create_key_pair", "KeyName", KeyName="advisor-s1")
-MAKERS = {
-    "instance": an_instance,
-    "volume": a_volume,
-    "security-group": a_group,
-    "key-pair": a_key,
-    "launch-template": maker(
-        "launch-template",
-        "create_launch_template",
-        *("LaunchTemplate", "LaunchTemplateId"),
-        LaunchTemplateName="advisor-s1",
-        LaunchTemplateData={"InstanceType": "g4dn.xlarge"},
-    ),
-    "network-interface": maker(
-        "network-interface",
-        "create_network_interface",
-        *("NetworkInterface", "NetworkInterfaceId"),
-        SubnetId=a_subnet,
-    ),
-    "spot-request": maker(
-        "spot-instances-request",
-        "request_spot_instances",
-        *("SpotInstanceRequests", 0, "SpotInstanceRequestId"),
-        LaunchSpecification=LIKE,
-    ),
-}
+MAKERS = {"instance": an_instance, "volume": a_volume, "security-group": a_group, "key-pair": a_key}
+MAKERS["launch-template"] = maker(
+    *("launch-template", "create_launch_template", "LaunchTemplate", "LaunchTemplateId"),
+    **{"LaunchTemplateName": "advisor-s1", "LaunchTemplateData": {"InstanceType": "g4dn.xlarge"}},
+)
+MAKERS["network-interface"] = maker(
+    *("network-interface", "create_network_interface", "NetworkInterface", "NetworkInterfaceId"),
+    SubnetId=a_subnet,
+)
+MAKERS["spot-request"] = maker(
+    *("spot-instances-request", "request_spot_instances"),
+    *("SpotInstanceRequests", 0, "SpotInstanceRequestId"),
+    LaunchSpecification=LIKE,
+)

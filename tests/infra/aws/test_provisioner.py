@@ -72,20 +72,14 @@ def test_an_instance_is_safe_from_its_first_moment(bed: Bed) -> None:
     (request,) = run_requests(bed)
     values = request.values
     assert made.instance_initiated_shutdown_behavior == "terminate"
-    assert made.metadata_options.http_tokens == "required"
-    assert made.metadata_options.http_put_response_hop_limit == 1
+    metadata = made.metadata_options
+    assert (metadata.http_tokens, metadata.http_put_response_hop_limit) == ("required", 1)
     assert made.key_name is None
-    disks = [key for key in values if key.endswith("Ebs.Encrypted")]
-    assert len(disks) == 3
-    assert {values[key] for key in disks} == {"true"}
+    assert [values[key] for key in values if key.endswith("Ebs.Encrypted")] == ["true"] * 3
     assert {values[f"BlockDeviceMapping.{n}.Ebs.DeleteOnTermination"] for n in (1, 2, 3)} == {"true"}
-    expected = worn(made)
-    assert expected[tags.MANAGED] == "true"
-    assert expected[tags.SWEEP_ID] == "s1"
-    assert expected[tags.OWNER] == "ada"
-    assert expected[tags.BUDGET_USD] == "5"
-    assert expected[tags.NAME] == "advisor-s1"
-    assert tags.time_from(expected[tags.EXPIRES_AT]) == machine.expires_at
+    expected = {tags.MANAGED: "true", tags.SWEEP_ID: "s1", tags.OWNER: "ada", tags.NAME: "advisor-s1"}
+    assert worn(made) | expected | {tags.BUDGET_USD: "5"} == worn(made)
+    assert tags.time_from(worn(made)[tags.EXPIRES_AT]) == machine.expires_at
     assert made.lifecycle == "spot"
     assert float(values["InstanceMarketOptions.SpotOptions.MaxPrice"]) == pytest.approx(0.24)
     assert meter.usd_per_hour == pytest.approx(machine.usd_per_hour)
@@ -132,8 +126,7 @@ def test_after_an_end_the_next_generation_has_a_token_of_its_own(bed: Bed) -> No
     bed.clock.sleep(600)
     bed.end(machine.id, "Server.SpotInstanceTermination")
     again, meter = launching(bed).get(in_minutes(bed, 1))
-    assert again.id != machine.id
-    assert again.generation == 1
+    assert (again.id != machine.id, again.generation) == (True, 1)
     assert meter.spent_usd == pytest.approx(machine.usd_per_hour / 6, rel=0.02)
 
 
@@ -144,8 +137,7 @@ def test_a_token_of_an_instance_that_is_long_forgotten_gets_a_new_one(bed: Bed) 
     for region in ec2_backends[ACCOUNT].values():
         region.reservations.clear()
     again = kept(bed, launching(bed))
-    assert again.id != machine.id
-    assert again.generation == 1
+    assert (again.id != machine.id, again.generation) == (True, 1)
 
 
 def ends_at_once(bed: Bed, reason: str) -> None:
@@ -218,11 +210,7 @@ def test_an_offer_without_capacity_is_left_alone_for_three_minutes(bed: Bed) -> 
     entry = launching(bed)
     bed.ways.out = {("", "", "")}
     began = bed.clock.now()
-
-    def back() -> None:
-        bed.ways.out = set()
-
-    bed.clock.at(began + timedelta(seconds=100), back)
+    bed.clock.at(began + timedelta(seconds=100), bed.ways.out.clear)
     entry.get(in_minutes(bed, 30))
     assert bed.clock.now() - began >= timedelta(minutes=3)
 

@@ -11,16 +11,14 @@ import pytest
 from sklearn.base import clone
 
 from advisor.errors import DataError
+from advisor.infra.build.fitting import observations
 from advisor.infra.build.fitting.network_effects import fitted, posterior_of
 from advisor.infra.build.fitting.observations import (
     OBSERVATIONS,
     columns,
-    conditions_of,
-    era_of,
     measured_steps,
     observation_frame,
     question_conditions,
-    torch_version,
 )
 from advisor.infra.build.fitting.stalls import STALL_PRIORS, DecodeRegressor
 from advisor.infra.build.fitting.step_times import Residual, StepTimeRegressor, quantiles_of
@@ -103,20 +101,15 @@ def test_planted_cards_are_found_on_their_side_and_a_wrong_row_bends_nothing(row
 
 
 def test_what_only_sources_did_is_left_out_of_what_predicts(rows):
-    strange = [
-        row._replace(
-            cell=row.cell._replace(
-                step=row.cell.step._replace(
-                    conditions=row.cell.step.conditions._replace(source="s", host="h")
-                )
-            )
-        )
-        for row in rows[:40]
-    ]
-    result = fitted(*columns(strange))
-    assert any(name.startswith(("source/", "host/")) for name in result.names)
-    kept = posterior_of(result, {}).names
-    assert not any(name.startswith(("source/", "host/")) for name in kept)
+    def published(row):
+        step = row.cell.step
+        step = step._replace(conditions=step.conditions._replace(source="s", host="h"))
+        return row._replace(cell=row.cell._replace(step=step))
+
+    result = fitted(*columns([published(row) for row in rows[:40]]))
+    of_sources = [name for name in result.names if name.startswith(("source/", "host/"))]
+    assert of_sources
+    assert not set(of_sources) & set(posterior_of(result, {}).names)
 
 
 def test_what_was_held_out_weighs_alike_however_many_rows_it_has():
@@ -158,8 +151,8 @@ ROW = dict(zip(COLUMNS, LINE.split(","), strict=True))
 @pytest.mark.parametrize(("framework", "version", "era"), CASES["versions_sort_and_have_an_age"])
 def test_versions_sort_and_have_an_age(framework, version, era):
     """2.10 is younger than 2.9, and what is kept up today needs no word."""
-    assert torch_version(framework) == pytest.approx(version)
-    assert era_of(torch_version(framework)) == era
+    assert observations.torch_version(framework) == pytest.approx(version)
+    assert observations.era_of(observations.torch_version(framework)) == era
 
 
 def read(tmp_path, *changes):
@@ -174,9 +167,7 @@ def read(tmp_path, *changes):
 @pytest.mark.parametrize("change", CASES["rows_that_may_not_be_fitted_are_not"])
 def test_rows_that_may_not_be_fitted_are_not(tmp_path, change):
     rows, unknown = read(tmp_path, change)
-    assert rows == []
-    assert not unknown.networks
-    assert not unknown.gpus
+    assert not any((rows, unknown.networks, unknown.gpus))
 
 
 def test_rows_say_how_they_ran_are_asked_so_and_unknown_names_are_left_out(tmp_path):
@@ -190,29 +181,22 @@ def test_rows_say_how_they_ran_are_asked_so_and_unknown_names_are_left_out(tmp_p
     assert logs[0] == pytest.approx(-1.204, abs=1e-3)
     assert sigmas[0] == row.sigma
     # What a publisher did in its step is told, who it was is not.
-    rows, _ = read(
-        tmp_path,
-        {"source": "pytorch-gpu-benchmark", "host": "h"},
-        {"stack": "compile"},
-        {"stack": "torchscript"},
-    )
+    published = {"source": "pytorch-gpu-benchmark", "host": "h"}
+    rows, _ = read(tmp_path, published, {"stack": "compile"}, {"stack": "torchscript"})
     assert rows[0].cell.step.conditions.copies_input
     hows = [question_conditions(row.cell.step.conditions) for row in rows]
     assert [how.stack for how in hows] == ["eager", "compile", "eager"]
     assert all(how.source == how.host == "" for how in hows)
     assert [how.copies_input for how in hows] == [True, False, False]
     assert question_conditions(hows[0]) == hows[0]
-    rows, unknown = read(
-        tmp_path, {}, {"network": "no_such_net"}, {"network": "no_such_net"}, {"gpu": "No Such Card"}
-    )
+    rows, unknown = read(tmp_path, {}, *[{"network": "no_such_net"}] * 2, {"gpu": "No Such Card"})
     assert len(rows) == 1
-    assert dict(unknown.networks) == {"no_such_net": 2}
-    assert dict(unknown.gpus) == {"No Such Card": 1}
+    assert (dict(unknown.networks), dict(unknown.gpus)) == ({"no_such_net": 2}, {"No Such Card": 1})
 
 
 @pytest.mark.parametrize(("change", "unfused"), CASES["old_software_has_no_fused_attention"])
 def test_old_software_has_no_fused_attention(change, unfused):
-    assert conditions_of({**ROW, **change}, paced_gpu("T4")).unfused_attention is unfused
+    assert observations.conditions_of({**ROW, **change}, paced_gpu("T4")).unfused_attention is unfused
 
 
 def test_a_checkout_without_its_table_says_where_it_belongs(tmp_path):

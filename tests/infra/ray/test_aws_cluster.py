@@ -42,13 +42,8 @@ pytestmark = [
 def aws(monkeypatch, tmp_path):
     """moto in place of AWS, and a home folder for the key that Ray makes."""
     ray_config = pytest.importorskip("ray.autoscaler._private.aws.config")
-    settings = {
-        "HOME": str(tmp_path),
-        "AWS_CONFIG_FILE": str(tmp_path / "none"),
-        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"),
-        "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
-    }
-    for name, value in settings.items():
+    nowhere = dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), str(tmp_path / "none"))
+    for name, value in {"HOME": str(tmp_path), "MOTO_IAM_LOAD_MANAGED_POLICIES": "true", **nowhere}.items():
         monkeypatch.setenv(name, value)
     # Ray gives IAM half a minute to spread what was made.
     monkeypatch.setattr(ray_config, "time", SimpleNamespace(sleep=lambda _: None, time=time.time))
@@ -68,9 +63,9 @@ def config(aws):
     filled = AWSNodeProvider.fillout_available_node_types_resources(aws.bootstrap_aws(prepared))
     ec2 = boto3.client("ec2", region_name="us-east-1")
     image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
-    for available_node_type in filled["available_node_types"].values():
-        assert available_node_type["node_config"]["ImageId"].startswith("resolve:ssm:/aws/service/")
-        available_node_type["node_config"]["ImageId"] = image
+    for kind in filled["available_node_types"].values():
+        assert kind["node_config"]["ImageId"].startswith("resolve:ssm:/aws/service/")
+        kind["node_config"]["ImageId"] = image
     return filled
 
 
@@ -113,14 +108,11 @@ def as_head(monkeypatch, document):
     and moto looks at them. moto knows neither resources of EC2 nor conditions (`allows` does)."""
     from ray.autoscaler._private.aws import utils
 
-    statements = [
-        {"Effect": entry["Effect"], "Action": entry["Action"], "Resource": "*"}
-        for entry in document["Statement"]
-    ]
-    wide = {"Version": document["Version"], "Statement": statements}
-    given = role_credentials("head", HEAD, wide)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", given["AccessKeyId"])
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", given["SecretAccessKey"])
+    kept = [{name: entry[name] for name in ("Effect", "Action")} for entry in document["Statement"]]
+    statements = [{**entry, "Resource": "*"} for entry in kept]
+    given = role_credentials("head", HEAD, {"Version": document["Version"], "Statement": statements})
+    for name, key in (("ACCESS_KEY_ID", "AccessKeyId"), ("SECRET_ACCESS_KEY", "SecretAccessKey")):
+        monkeypatch.setenv(f"AWS_{name}", given[key])
     monkeypatch.setenv("AWS_SESSION_TOKEN", given["SessionToken"])
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     monkeypatch.setattr(ActionAuthenticatorMixin, "request_count", 0)
@@ -138,10 +130,7 @@ def life_of_workers(config):
     resolves their images in the caller's name."""
     from ray.autoscaler._private.aws.node_provider import AWSNodeProvider
 
-    images = {
-        available_node_type["node_config"]["ImageId"]
-        for available_node_type in PLAIN["available_node_types"].values()
-    }
+    images = {kind["node_config"]["ImageId"] for kind in PLAIN["available_node_types"].values()}
     names = [image.removeprefix("resolve:ssm:") for image in images]
     boto3.client("ssm", region_name="us-east-1").get_parameters(Names=names)
     provider = AWSNodeProvider(config["provider"], config["cluster_name"])
@@ -192,9 +181,8 @@ def cluster_asks(action, request):
 def test_moto_refuses_what_the_role_may_not(config, monkeypatch, missing):
     """Ray's own role lacks the first, so that no worker of this file could ever start."""
     document = policy("cluster", account=ACCOUNT)
-    document["Statement"] = [
-        entry for entry in document["Statement"] if missing not in allowed_actions_of(entry)
-    ]
+    statements = document["Statement"]
+    document["Statement"] = [entry for entry in statements if missing not in allowed_actions_of(entry)]
     with as_head(monkeypatch, document), pytest.raises(Exception, match=r"Denied|Unauthorized"):
         life_of_workers(config)
 

@@ -8,6 +8,7 @@ import sys
 import time
 import types
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -34,23 +35,15 @@ def parts(monkeypatch):
     return install
 
 
-def _raise(error):
-    raise error
-
-
 def test_parts_run_in_the_order_of_measuring_and_a_failing_one_costs_no_other(parts, tmp_path):
     parts(cpu=lambda _: {"a": 1}, gpu=lambda _: {"b": 2})
     lines = []
     document = run_probe(["gpu", "cpu"], quick=True, disk=tmp_path, report=lines.append)
     assert list(document["parts"]) == ["cpu", "gpu"]
     assert [line.split(":")[0] for line in lines] == ["[1/2] cpu", "[2/2] gpu"]
-    assert document["quick"] is True
-    assert document["parts"]["cpu"]["a"] == 1
-    parts(
-        cpu=lambda _: _raise(RuntimeError("CUDA error:\n an illegal access")),
-        gpu=lambda _: _raise(MeasuringError("no GPU here")),
-        ram=lambda _: {"fine": True},
-    )
+    assert (document["quick"], document["parts"]["cpu"]["a"]) == (True, 1)
+    illegal = Mock(side_effect=RuntimeError("CUDA error:\n an illegal access"))
+    parts(cpu=illegal, gpu=Mock(side_effect=MeasuringError("no GPU here")), ram=lambda _: {"fine": True})
     document = run_probe(["cpu", "ram", "gpu"], quick=True, disk=tmp_path, report=lambda _: None)
     assert document["parts"]["cpu"] == {"skipped": "RuntimeError: CUDA error: an illegal access"}
     assert document["parts"]["gpu"] == {"skipped": "no GPU here"}
@@ -68,16 +61,15 @@ def test_a_busy_neighbour_is_told(parts, tmp_path, monkeypatch):
 
 
 def _session(tmp_path, ends_in):
-    return ProbeSession(
-        budget=QUICK, disk=tmp_path, report=lambda _: None, ends_at=time.monotonic() + ends_in
-    )
+    ends_at = time.monotonic() + ends_in
+    return ProbeSession(budget=QUICK, disk=tmp_path, report=lambda _: None, ends_at=ends_at)
 
 
 def test_past_the_total_time_nothing_new_begins(tmp_path):
     assert "time was used up" in _session(tmp_path, -1.0).attempt(lambda: {"x": 1})["skipped"]
     assert _session(tmp_path, 60.0).attempt(lambda: {"x": 1}) == {"x": 1}
     with pytest.raises(KeyboardInterrupt):
-        _session(tmp_path, 60.0).attempt(lambda: _raise(KeyboardInterrupt()))
+        _session(tmp_path, 60.0).attempt(Mock(side_effect=KeyboardInterrupt))
 
 
 # Decoding is the real thing, and what a second thread adds is told only where there is one.
@@ -136,17 +128,11 @@ def test_a_place_that_cannot_be_written_or_has_too_little_room_is_told(tmp_path,
     ):
         pass
 
-    def refuse(_descriptor, _content):
-        raise OSError(errno.EDQUOT, "Disk quota exceeded")
-
-    monkeypatch.setattr(disk.os, "write", refuse)
+    monkeypatch.setattr(disk.os, "write", Mock(side_effect=OSError(errno.EDQUOT, "Disk quota exceeded")))
     with pytest.raises(MeasuringError, match="ran out of space"), scratch_file(tmp_path, 16 * MIB, 1.0):
         pass
-
-    class Full:
-        f_bavail, f_frsize = 8, MIB
-
-    monkeypatch.setattr(disk.os, "statvfs", lambda _: Full)
+    full = types.SimpleNamespace(f_bavail=8, f_frsize=MIB)
+    monkeypatch.setattr(disk.os, "statvfs", lambda _: full)
     with pytest.raises(MeasuringError, match="only 8 MiB are free"), scratch_file(tmp_path, 16 * MIB, 1.0):
         pass
 

@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -54,14 +55,6 @@ class Ahead(Slow):
             if len(flight) >= 3:
                 yield from super().execute([flight.pop(0)])
         yield from super().execute(flight)
-
-
-class Telling(Ahead):
-    def execute(self, trials):
-        for row in super().execute(trials):
-            sys.stdout.write(f"{row.trial.trial_id}\n")
-            sys.stdout.flush()
-            yield row
 
 
 class Batches(Slow):
@@ -150,8 +143,7 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
     assert (lines[-1].done, lines[-1].total) == (1, 1)
 
 
-def away(*_, **__):
-    raise DataError("away")
+away = Mock(side_effect=DataError("away"))
 
 
 @pytest.mark.parametrize("kind", [Slow, Ahead])
@@ -233,12 +225,8 @@ def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
 
 def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(store, tmp_path, monkeypatch):
     """Ctrl-C while a database that is away is waited for."""
-
-    def stopped(*_, **__):
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(queue, "user_folder", lambda: tmp_path)
-    monkeypatch.setattr(store, "join", stopped)
+    monkeypatch.setattr(store, "join", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt, match="advisor measurements import") as caught:
         run_sweep(TRIALS[:2], Slow("mine"), store)
     (row,) = files.read_file(Path(str(caught.value).rpartition(" ")[2])).measurements
@@ -265,10 +253,8 @@ def test_no_trouble_of_any_kind_ends_the_heartbeat():
     with collected() as expected, leasing(leases, heartbeat_seconds=0.01) as owner:
         assert leases.renewed.wait(timeout=30)
     assert leases.given_back == [owner]
-    assert [line["facts"]["reason"] for line in expected if line["event"] == "heartbeat_failed"] == [
-        "no file descriptor",
-        "a defect",
-    ]
+    failed = [line["facts"]["reason"] for line in expected if line["event"] == "heartbeat_failed"]
+    assert failed == ["no file descriptor", "a defect"]
 
 
 _DRIVER = """
@@ -276,11 +262,11 @@ import json, sys
 from contextlib import closing
 from advisor.sweeps.run.runner import run_sweep
 from advisor.store.measurements import SqlStore
-from tests.sweeps.run.test_queue import TRIALS, Telling
+from tests.sweeps.run.test_queue import TRIALS, Ahead
 
 url, name, seconds, options = sys.argv[1:]
 with closing(SqlStore(url, **json.loads(options))) as store:
-    run_sweep(TRIALS, Telling(name, float(seconds)), store, poll_seconds=0.05)
+    run_sweep(TRIALS, Ahead(name, float(seconds)), store, poll_seconds=0.05)
 """
 
 

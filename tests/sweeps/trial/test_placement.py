@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -25,13 +25,10 @@ from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 def machine(sockets=2, cores=4, threads=2, offline=()):
     """Cores of a machine as Linux numbers them: first all first threads, then all second ones."""
     total = sockets * cores
-    made = []
-    for number in range(total):
-        cpus = (number + thread * total for thread in range(threads))
-        left = tuple(cpu for cpu in cpus if cpu not in offline)
-        if left:
-            made.append(placing.Core(number, left, number // cores))
-    return made
+    left = [
+        tuple(cpu for cpu in range(n, threads * total, total) if cpu not in offline) for n in range(total)
+    ]
+    return [placing.Core(number, cpus, number // cores) for number, cpus in enumerate(left) if cpus]
 
 
 @st.composite
@@ -101,14 +98,11 @@ def test_a_small_trial_leaves_the_empty_socket_and_several_gpus_are_taken_togeth
     assert placing.placement_of(8.0, [core for core in free if core not in small.cores]).numa_node == 1
     far = placing.placement_of(4.0, machine(sockets=2)[:4], [placing.GpuDevice("GPU-0", 1)])
     assert far.gpu_is_near is False
-    assert (
-        placing.placement_of(1.0, [placing.Core(0, (0,))], [placing.GpuDevice("GPU-0", 1)]).gpu_is_near
-        is None
-    )
+    unknown = placing.placement_of(1.0, [placing.Core(0, (0,))], [placing.GpuDevice("GPU-0", 1)])
+    assert unknown.gpu_is_near is None
     gpus = [placing.GpuDevice(f"GPU-{n}", n // 2) for n in range(4)]
     four = placing.placement_of(16.0, machine(sockets=2), gpus, 4)
-    assert set(four.gpus) == set(gpus)
-    assert four.gpu_is_near
+    assert (set(four.gpus), four.gpu_is_near) == (set(gpus), True)
     two = placing.placement_of(8.0, machine(sockets=2), gpus, 2)
     assert {gpu.numa_node for gpu in two.gpus} == {two.numa_node}
     assert placing.placement_of(1.0, machine(sockets=2), gpus, 5) is None
@@ -124,11 +118,8 @@ def test_threads_of_a_core_and_its_numa_node_come_from_sysfs(tmp_path):
         (topology / "physical_package_id").write_text(f"{cpu % 4 // 2}\n")
         (topology / "thread_siblings_list").write_text(f"{cpu % 4},{cpu % 4 + 4}\n")
         (tmp_path / f"cpu{cpu}" / f"node{cpu % 4 // 2}").mkdir()
-    assert placing.cores_of([1, 2, 5, 7], tmp_path) == (
-        placing.Core(1, (1, 5), 0),
-        placing.Core(2, (2,), 1),
-        placing.Core(3, (7,), 1),
-    )
+    expected = ((1, (1, 5), 0), (2, (2,), 1), (3, (7,), 1))
+    assert placing.cores_of([1, 2, 5, 7], tmp_path) == tuple(placing.Core(*core) for core in expected)
     assert placing.cores_of([4, 9], tmp_path / "silent") == (placing.Core(4, (4,)), placing.Core(9, (9,)))
 
 
@@ -141,18 +132,9 @@ def test_a_trial_may_have_the_gpus_and_slices_that_are_visible_each_on_its_numa_
     every = ("GPU-a1", "GPU-b2", "MIG-5c89", "MIG-77aa")
     assert placing.read_node().gpus == tuple(placing.GpuDevice(uuid, 1) for uuid in every)
     assert placing.read_node(with_gpus=False).gpus == ()
-    for variable, left in {
-        "1": ["GPU-b2"],
-        "MIG-5c89": ["MIG-5c89"],
-        "1,0": ["GPU-b2", "GPU-a1"],
-        "GPU-b": ["GPU-b2"],
-        "": [],
-        "3": [],
-        "0,-1,1": ["GPU-a1"],
-        "0,0,1": ["GPU-a1"],
-        "GPU-": [],
-        "GPU-c3": [],
-    }.items():
+    visible = {"1": ["GPU-b2"], "MIG-5c89": ["MIG-5c89"], "1,0": ["GPU-b2", "GPU-a1"], "GPU-b": ["GPU-b2"]}
+    visible |= {"0,-1,1": ["GPU-a1"], "0,0,1": ["GPU-a1"], "": [], "3": [], "GPU-": [], "GPU-c3": []}
+    for variable, left in visible.items():
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
         assert placing.read_node().gpus == tuple(placing.GpuDevice(uuid, 1) for uuid in left)
     # One that no UUID names is given to no trial.
@@ -197,12 +179,8 @@ for _ in range(int(sys.argv[2])):
 
 
 def taker(folder, times, seconds):
-    return subprocess.Popen(
-        [sys.executable, "-c", _TAKER, str(folder), str(times), str(seconds)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[3],
-    )
+    command = [sys.executable, "-c", _TAKER, str(folder), str(times), str(seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
 
 
 def take(folder, vcpus, **options):
@@ -210,11 +188,9 @@ def take(folder, vcpus, **options):
 
 
 def is_refused(folder, vcpus, **options):
-    try:
-        with take(folder, vcpus, **options):
-            return False
-    except MeasuringError:
-        return True
+    with suppress(MeasuringError), take(folder, vcpus, **options):
+        return False
+    return True
 
 
 def test_trials_at_the_same_time_have_cores_of_their_own_and_a_disk_only_by_consent(tmp_path):
@@ -231,10 +207,8 @@ def test_trials_at_the_same_time_have_cores_of_their_own_and_a_disk_only_by_cons
         with take(tmp_path, 4.0) as other:
             assert not set(entry.cpus) & set(other.cpus)
     with take(tmp_path, 1.0, disk="8:0", shares_disk=True):
-        with take(tmp_path, 1.0, disk="8:0", shares_disk=True):
-            pass
-        with take(tmp_path, 1.0, disk="8:16"):
-            pass
+        assert not is_refused(tmp_path, 1.0, disk="8:0", shares_disk=True)
+        assert not is_refused(tmp_path, 1.0, disk="8:16")
         assert is_refused(tmp_path, 1.0, disk="8:0")
 
 
@@ -250,11 +224,8 @@ def test_trials_on_one_gpu_come_one_after_the_other_and_gpus_of_one_trial_are_ta
         assert is_refused(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=2)
         with take(tmp_path, 1.0, node=node, on_gpu=True) as other:
             assert other.gpus == node.gpus[2:]
-    with (
-        pytest.raises(MeasuringError, match="4 GPUs requested, but this machine has 3"),
-        take(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=4),
-    ):
-        pass
+    with pytest.raises(MeasuringError, match="4 GPUs requested, but this machine has 3"):
+        take(tmp_path, 1.0, node=node, on_gpu=True, gpu_count=4).__enter__()
 
 
 SMALL = replace(NODE, memory_mib=64.0)
@@ -264,8 +235,7 @@ def test_trials_together_have_no_more_memory_than_the_machine_and_a_killed_ones_
     with take(tmp_path, 1.0, node=SMALL, memory_mib=32.0):
         with take(tmp_path, 1.0, node=SMALL, memory_mib=32.0):
             assert is_refused(tmp_path, 1.0, node=SMALL, memory_mib=0.5)
-        with take(tmp_path, 1.0, node=SMALL, memory_mib=31.5):
-            pass
+        assert not is_refused(tmp_path, 1.0, node=SMALL, memory_mib=31.5)
         assert is_refused(tmp_path, 1.0, node=SMALL, memory_mib=1000.0)
     with take(tmp_path, 1.0, node=SMALL, memory_mib=1000.0):
         assert is_refused(tmp_path, 1.0, node=SMALL, memory_mib=1.0)
@@ -297,8 +267,7 @@ def test_processes_that_race_never_have_the_same_core_at_the_same_time(tmp_path)
     spans = []
     for process in racing:
         lines = [json.loads(line) for line in process.communicate(timeout=120)[0].splitlines()]
-        assert process.returncode == 0
-        assert len(lines) == 20
+        assert (process.returncode, len(lines)) == (0, 20)
         pairs = zip(lines[::2], lines[1::2], strict=True)
         spans += [(began, ended, set(cpus)) for (began, cpus), (ended, _) in pairs]
     for index, (began, ended, cpus) in enumerate(spans):
@@ -350,9 +319,7 @@ def test_another_user_keeps_from_what_root_has(monkeypatch):
         shutil.rmtree(folder)
 
 
-def test_one_folder_is_looked_into_by_every_process_of_the_machine_and_by_root_and_users(
-    monkeypatch, tmp_path
-):
+def test_one_folder_is_looked_into_by_every_process_of_the_machine_by_root_and_users(monkeypatch, tmp_path):
     monkeypatch.setenv("ADVISOR_SWEEP_LOCK", "tests-of-the-folder")
     folder = placing.lock_folder()
     try:

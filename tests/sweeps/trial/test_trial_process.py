@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -30,12 +31,8 @@ HERE = str(Path(__file__).parent)
 
 
 def attempt(script, **options):
-    return run_attempt(
-        trial(dataset_path=HERE),
-        limits=ResourceLimits,
-        command=(sys.executable, "-c", f"import json, os, sys, time\n{script}"),
-        **options,
-    )
+    command = (sys.executable, "-c", f"import json, os, sys, time\n{script}")
+    return run_attempt(trial(dataset_path=HERE), limits=ResourceLimits, command=command, **options)
 
 
 def answering(**changes):
@@ -67,10 +64,9 @@ def test_what_a_trial_takes_is_looked_at_before_its_worker_begins(monkeypatch):
         taken.append(disk)
         return nullcontext(Placement(tuple(allowed_cpus()[-1:])))
 
-    monkeypatch.setattr("advisor.sweeps.trial.trial_process.block_device", lambda _path: "259:0")
-    attempt(answering(), taking=take)
-    monkeypatch.setattr("advisor.sweeps.trial.trial_process.block_device", lambda _path: None)
-    attempt(answering(), taking=take)
+    for device in ("259:0", None):
+        monkeypatch.setattr("advisor.sweeps.trial.trial_process.block_device", Mock(return_value=device))
+        attempt(answering(), taking=take)
     assert taken == ["259:0", device_number(Path(HERE))]
 
 
@@ -107,12 +103,8 @@ def test_a_worker_that_hangs_is_ended_and_children_end_with_their_worker(tmp_pat
     assert row.status is Status.TIMED_OUT
     assert row.started_at
     note = tmp_path / "pid"
-    script = (
-        "import subprocess\n"
-        "child = subprocess.Popen(['sleep', '600'])\n"
-        f"open({str(note)!r}, 'w').write(str(child.pid))"
-    )
-    attempt(script)
+    begun = "import subprocess\nchild = subprocess.Popen(['sleep', '600'])\n"
+    attempt(f"{begun}open({str(note)!r}, 'w').write(str(child.pid))")
     assert gone(int(note.read_text()))
 
 
@@ -120,11 +112,7 @@ def test_a_fault_around_a_trial_fails_it_alone_and_keeps_what_was_measured():
     row = run_attempt(trial(dataset_path="/no/such/place"))
     assert row.status is Status.FAILED
     assert "'/no/such/place' cannot be reached (No such file" in row.reason
-
-    def broken(request):
-        raise KeyError("a mistake")
-
-    row = run_attempt(trial(dataset_path=HERE), limits=broken)
+    row = run_attempt(trial(dataset_path=HERE), limits=Mock(side_effect=KeyError("a mistake")))
     assert row.status is Status.FAILED
     assert "a mistake" in row.reason
     row = run_attempt(trial(dataset_path=HERE), limits=Leaving, command=(sys.executable, "-c", answering()))
@@ -176,11 +164,10 @@ def test_a_trial_that_is_never_clean_says_so_and_who_took_how_much(others, reaso
 
 
 def test_this_process_does_not_import_torch_to_measure():
-    code = (
-        "import sys, advisor.sweeps.trial.trial_process, advisor.sweeps.run.runner, "
-        "advisor.sweeps.planning.plan\n"
-        "print('torch' in sys.modules)"
+    modules = ", ".join(
+        f"advisor.sweeps.{name}" for name in ("trial.trial_process", "run.runner", "planning.plan")
     )
+    code = f"import sys, {modules}; print('torch' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
 
 
@@ -257,9 +244,8 @@ def test_a_trial_is_told_by_its_gpus_and_by_what_is_not_usual():
     entry = trial(accelerator="cuda:T4", task=Task.INFERENCE)
     assert steps_text(entry) == "cuda:T4"
     assert steps_text(replace(entry, resources=replace(entry.resources, gpu_count=4))) == "4 x cuda:T4"
-    workload = replace(
-        entry.workload, precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST, stack=Stack.COMPILE
-    )
+    how = {"memory_format": MemoryFormat.CHANNELS_LAST, "stack": Stack.COMPILE}
+    workload = replace(entry.workload, precision=Precision.AMP, **how)
     searching = replace(entry, workload=workload, plan={**TIME_BOX, "cudnn_benchmark": True})
     assert steps_text(searching) == "cuda:T4 amp channels_last compile cudnn_benchmark"
     assert steps_text(searching) in trial_name(searching)
