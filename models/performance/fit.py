@@ -184,7 +184,6 @@ def fit(
     *,
     sources: Sequence[str],
     cpu_of: Callable[[Measurement], ReferenceCpu],
-    knows_cpu_steps: bool = False,
     shipped: PerformanceModel | None = None,
     shipped_rows: Sequence[Measurement] = (),
 ) -> FitResult:
@@ -192,9 +191,8 @@ def fit(
 
     With a `shipped` model and its rows, the pipeline is fitted on those rows and on the measurements
     together; each CPU then has a separate speed. `cpu_of` returns the CPU of a measurement; a CPU other than
-    the reference one gets a parameter for how far its speed differs from its mark. `knows_cpu_steps`: the
-    CPU step times were already fitted on these measurements. Raises `DataError` where too few measurements
-    are usable."""
+    the reference one gets a parameter for how far its speed differs from its mark. Raises `DataError` where
+    too few measurements are usable."""
     sorted_out = sort_out(measurements, table.names)
     usable = sorted_out.usable
     require_enough(usable)
@@ -223,7 +221,7 @@ def fit(
         pipeline=replace(
             pipeline,
             cpu_networks=frozenset(f"{step.network}/{step.task}" for step in cpu_steps),
-            cpu_steps=() if knows_cpu_steps else cpu_steps,
+            cpu_steps=cpu_steps,
             measured=measured_ranges([*before, *usable]),
         ),
         table=table,

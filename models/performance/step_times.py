@@ -264,13 +264,10 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     ) -> tuple[list[Cell], list[float]]:
         """The cells of the observations, and the mean deviation of networks like each one's."""
         cells, centres = [], []
-        result: dict[tuple[str, Task], float] = {}
         for observation in observations:
             facts, task = table.of(observation.workload), observation.workload.task
-            if (facts.key, task) not in result:
-                result[facts.key, task], _ = self._deviation(facts, task)
             cells.append(cell_of(observation.workload, observation.gpu, facts))
-            centres.append(result[facts.key, task])
+            centres.append(self._deviation(facts, task)[0])
         return cells, centres
 
     def of_any_network(self, facts: NetworkFacts, gpus: Iterable[str]) -> StepTimes:
@@ -371,14 +368,12 @@ class StepTimes(Struct, frozen=True, kw_only=True):
 
     def _knows_card(self, gpu: Gpu, precision: str) -> bool:
         """Whether the card's rates in that arithmetic were published or measured by the user."""
-        if self._is_published_card(gpu, precision):
-            return True
-        answer = {
+        own = {
             entry.network
             for entry in self.own
             if entry.arithmetic == arithmetic_of(precision) and chip(entry.gpu) == chip(gpu.name)
         }
-        return len(answer) >= _ENOUGH_NETWORKS
+        return self._is_published_card(gpu, precision) or len(own) >= _ENOUGH_NETWORKS
 
     def _is_published_card(self, gpu: Gpu, precision: str) -> bool:
         return f"{chip(gpu.name)}/{arithmetic_of(precision)}" in self.gpus
