@@ -146,20 +146,11 @@ def _generation(
 
 def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None:
     """Refuse options that only apply to networks. Exactly one of an endpoint and `--on aws` is needed."""
-    if how.on == AWS and question.endpoint:
+    if (how.on == AWS) == bool(question.endpoint):
         raise wrong(
             "endpoint",
-            "{field} is a server of your own, and {on} aws starts one",
-            hint="leave one of them out",
-        )
-    if how.on != AWS and question.endpoint is None:
-        raise wrong(
-            "endpoint",
-            "a language model is verified at the {field} that serves it",
-            hint=(
-                "start the engine on the instance, as `advisor recommend --export` writes "
-                "it, or rent one with {on} aws"
-            ),
+            "a language model is verified at the {field} that serves it, or with {on} aws, which starts one",
+            hint="give one of them; `advisor recommend --export` writes how its engine is started",
         )
     for name in ("accelerator", "data", "samples", "top"):
         if getattr(how, name) is not None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.live import LIVE_CLOUDS
-from advisor.messages import option_name
+from advisor.messages import FieldName, Message, option_name
 from advisor.questions.fields import Choice, File, Kind, Number, Text, Texts, wrong
 from advisor.questions.question import Needed, Question, ask
 from advisor.questions.values import parse_gpus
 from advisor.runs.fields import BUDGET, REGION, Budget, Nested
-from advisor.runs.sweep_questions import MARKET, Launch, SweepRun, dollars, launch
+from advisor.runs.sweep_questions import MARKET, Launch, SweepRun, dollars, launch, refuse
 
 REPORT_FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")
 AUTO = "auto"
@@ -72,12 +72,7 @@ class VerificationRun(Launch):
             raise wrong(
                 "top", "{field} takes the best types, and {instance} names one", hint="leave one of them out"
             )
-        if self.data is not None:
-            raise wrong(
-                "data", "{field} lies on this machine; data of that size are made there", hint="leave it out"
-            )
-        if self.accelerator is not None:
-            raise wrong("accelerator", "{field} is the GPU of the instance", hint="leave it out")
+        refuse(self, ("data", "accelerator"), Message("{on} here", on=FieldName("on")))
 
 
 class FitRun(Question):

@@ -265,17 +265,9 @@ def _version(connection: sql.Connection, name: str) -> str | None:
 
 
 def _other_version(version: str, name: str) -> DataError:
-    if version < HEAD:
-        return DataError(
-            f"database '{name}' was written by an earlier version of the advisor (its tables are "
-            f"version {version}, this one knows {HEAD})",
-            hint=(
-                f"export its measurements with that version, set {DATABASE_VARIABLE} to another "
-                "database, and import them there"
-            ),
-        )
     return DataError(
-        f"database '{name}' was written by a later version of the advisor (its tables are version "
-        f"{version}, this one knows {HEAD})",
-        hint=f"upgrade the advisor, or set {DATABASE_VARIABLE} to another database",
+        f"database '{name}' was written by another version of the advisor (its tables are version {version}, "
+        f"this one knows {HEAD})",
+        hint="upgrade the advisor for a later one; export its measurements with an earlier one, set "
+        f"{DATABASE_VARIABLE} to another database, and import there",
     )

@@ -162,14 +162,10 @@ def _accelerator(
     by_emulation = f"--accelerator {emulated} measures its host and disk side alone"
     if text == "cpu":
         raise UsageError(f"on the CPU nothing is learnt of {instance.name}'s {gpu}", hint=by_emulation)
-    if not gpus_here:
-        raise UsageError(
-            f"no NVIDIA GPU here, and {instance.name} has a {gpu}",
-            hint=f"run this on one, or: {by_emulation}",
-        )
     if not any(_has_card(instance, name, sheets) for name in gpus_here):
+        here = gpus_here[0] if gpus_here else "no NVIDIA GPU"
         raise UsageError(
-            f"this machine has a {gpus_here[0]} and {instance.name} a {gpu}",
+            f"{instance.name} has a {gpu}, and this machine {here}",
             hint=f"run this on a {instance.name}, or: {by_emulation}",
         )
     return accelerator_named(text, False) if text else ON_ANY_GPU

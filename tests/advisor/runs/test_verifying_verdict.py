@@ -209,8 +209,8 @@ def test_auto_elsewhere_is_the_machine_as_it_is(here):
     ("question", "words"),
     [
         ({"name": "g9x.large"}, "unknown instance type"),
-        ({"name": "g4dn.xlarge"}, "no NVIDIA GPU here.*emulated:T4"),
-        ({"name": "g5.xlarge", "gpus": T4}, "has a Tesla T4 and g5.xlarge a A10G"),
+        ({"name": "g4dn.xlarge"}, "this machine no NVIDIA GPU.*emulated:T4"),
+        ({"name": "g5.xlarge", "gpus": T4}, "has a A10G, and this machine Tesla T4"),
         ({"name": "g4dn.xlarge", "accelerator": "cpu"}, "nothing is learnt"),
         ({"name": "g4dn.xlarge", "accelerator": "emulated:L4"}, "use --accelerator emulated:T4"),
         ({"name": "g4dn.xlarge", "accelerator": "tpu", "gpus": T4}, "no accelerator 'tpu'"),
