@@ -17,16 +17,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog, CpuOnly, OfferQuery
 from advisor.domain import Candidate, Disk, Offer, Rejected, Workload
-from advisor.engine.candidates import (
-    Attached,
-    Runnable,
-    attached,
-    offers_in,
-    on_nodes,
-    plain_workload,
-    query_of,
-    runnable,
-)
+from advisor.engine.candidates import Runnable, offers_in, on_nodes, plain_workload, query_of, runnable
 from advisor.engine.limits import is_plain
 from advisor.engine.rejected import CpuTypes
 from advisor.engine.table import Candidates, Predictions, Table
@@ -155,16 +146,15 @@ class Prepared:
                 missing = tuple(name for name in names if name not in self.predicted.names)
                 query = replace(query_of(self.request), accelerated=None, instances=missing)
                 there = offers or _by_type(self.catalog, query)
-                new = [offer for name in missing for offer in there.get(name, ())]
-                self._add([attached(self.request, self.catalog, offer) for offer in new])
+                self._add([offer for name in missing for offer in there.get(name, ())])
         return self.predicted
 
-    def _add(self, new: Sequence[Attached]) -> None:
+    def _add(self, new: Sequence[Offer]) -> None:
         known, request = self.predicted, self.request
         options: list[Runnable] = []
         by_type: dict[tuple[str, str], Runnable | Rejected] = {}
-        for new_offer, verdict in zip(new, runnable(request, self.catalog, self.model, new), strict=True):
-            key = new_offer.offer.instance.cloud, new_offer.offer.instance.name
+        for offer, verdict in zip(new, runnable(request, self.catalog, self.model, new), strict=True):
+            key = offer.instance.cloud, offer.instance.name
             if isinstance(verdict, Runnable):
                 options += on_nodes(request, verdict)
                 by_type[key] = verdict
