@@ -91,8 +91,10 @@ def _all_offers(
             contents.leave_out(
                 "other facts of the same type than a line before it", f"line {line.number}, {name}"
             )
-    for error in broken:
-        contents.leave_out("the line is nothing that can be true", str(error).removesuffix(NOTHING_IMPORTED))
+    for bad_line in broken:
+        contents.leave_out(
+            "the line is nothing that can be true", str(bad_line).removesuffix(NOTHING_IMPORTED)
+        )
     if not rows:
         hint = "; ".join(f"{count:,}: {why}" for why, count in contents.left_out.items()) or None
         raise UsageError("the file has no offers: no line names an instance type with its facts", hint=hint)
