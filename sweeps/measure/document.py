@@ -22,6 +22,7 @@ from advisor.sweeps.quality.rates import count_warmup_steps
 
 # Fewer steps of a loop say nothing about its pace.
 FEWEST_STEPS = 4
+_SCHEMAS = (STEPS_SCHEMA, "advisor.steps/1")
 
 
 class RecordedSteps(Struct):
@@ -57,12 +58,13 @@ def read_steps(path: Path) -> RecordedSteps:
         except ValueError:
             break
         schema = news.pop("schema", STEPS_SCHEMA)
-        if schema != STEPS_SCHEMA:
+        if schema not in _SCHEMAS:
             raise MeasuringError(
                 f"the script's steps have the format {schema}, not {STEPS_SCHEMA}",
                 hint="let it use the hook of this version",
             )
-        result.rows += news.pop("steps", ())
+        for part in ("warmup", "counted", "steps"):
+            result.rows += news.pop(part, ())
         result.epochs += news.pop("epochs", ())
         result.facts |= news
     return result

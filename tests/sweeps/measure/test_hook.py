@@ -152,6 +152,14 @@ def test_on_a_gpu_steps_are_its_own_and_a_loader_that_starves_it_is_seen(steps_f
     assert waited or host_seconds == pytest.approx(29 * 0.005)
 
 
+def test_steps_of_an_older_hook_are_read(steps_file):
+    steps = {"warmup": [[0.0, 9.0, 8.0]], "counted": [[0.0, 1.0, 8.0]] * 3, "counted_seconds": 3.0}
+    steps_file.write_text(json.dumps({"schema": "advisor.steps/1", **steps, "device": "cpu"}))
+    result = read_steps(steps_file)
+    assert [row[1] for row in result.rows] == [9.0, 1.0, 1.0, 1.0]
+    assert result.facts["device"] == "cpu"
+
+
 def test_the_steps_after_the_counted_ones_are_profiled(steps_file):
     import torch
 
