@@ -64,14 +64,15 @@ class WebList(Struct, frozen=True, kw_only=True):
         """All pages, each a JSON object; `next_parameters` gets a page and returns the query for the next one
         (only a query, so that the key goes to no other address). `LiveError` if pages do not end, or the
         service fails."""
-        wanted: Parameters | None = first
+        wanted = first
         with _client(self) as client:
             for _ in range(MOST_PAGES):
                 page = _with_retries(partial(_page, self, client, wanted))
                 yield page
-                wanted = next_parameters(page)
-                if wanted is None:
+                following = next_parameters(page)
+                if following is None:
                     return
+                wanted = following
         raise LiveError(f"{self.service} has more than {MOST_PAGES} pages", hint="is a proxy in between?")
 
 

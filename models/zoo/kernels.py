@@ -124,9 +124,19 @@ class KernelLog:
     def add(self, kind: str, work: _Work, reads: Any, writes: Any) -> None:
         """Note one kernel; `reads` and `writes` are trees of tensors."""
         columns = zip((0.0,) * 4, *map(moved, tensors_in([reads, writes])), strict=True)
-        flops, _ = per_sample(work.flops)
-        sums = map(sum, columns)
-        self.kernels.append(Kernel(kind, flops, *sums, work.reduction, work.width, self.backward))
+        sample_bytes, fixed_bytes, sample_elements, fixed_elements = map(sum, columns)
+        kernel = Kernel(
+            kind=kind,
+            flops=per_sample(work.flops)[0],
+            sample_bytes=sample_bytes,
+            fixed_bytes=fixed_bytes,
+            sample_elements=sample_elements,
+            fixed_elements=fixed_elements,
+            reduction=work.reduction,
+            width=work.width,
+            backward=self.backward,
+        )
+        self.kernels.append(kernel)
 
     def keep(self, tree: Any) -> None:
         """Note memory that is set aside, or seen again: it starts no kernel."""

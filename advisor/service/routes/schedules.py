@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from advisor.errors import DataError, UsageError, system_errors
+from advisor.errors import UsageError
 from advisor.files import user_folder
 from advisor.runs import schedules
 from advisor.runs.jobs import sweep_words
@@ -68,10 +68,7 @@ def remove(name: str, request: Request) -> Response:
 def _add(question: ScheduleRequest, request: Request) -> Response:
     now = time.time()
     command = _checked_command(question, request)
-    folder = user_folder()
-    with system_errors(DataError, "the folder of the runs cannot be made"):
-        folder.mkdir(parents=True, exist_ok=True)
-    new, due = schedules.new_schedule(question, command, str(folder), now)
+    new, due = schedules.new_schedule(question, command, _folder(), now)
     _check_pace(new, due, request)
     with scheduled(request.app.state.settings, reading=False) as book:
         is_there = any(schedule.name == new.name for schedule in book.all())
@@ -108,6 +105,17 @@ def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
         hint = "schedule it hourly at most, or use another key"
         detail = "more than once an hour needs a key of scope admin"
         raise Problem(403, "forbidden", detail, hint=hint, field="cron", scope=Scope.ADMIN.value)
+
+
+def _folder() -> str:
+    """The folder in which runs start: the user's data folder. `Problem` 503 if it cannot be created."""
+    folder, detail = user_folder(), "the folder of the runs cannot be made"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        hint = "make the user's data directory writable"
+        raise Problem(503, "folder-unwritable", detail, hint=hint) from error
+    return str(folder)
 
 
 def _document(book: ScheduleBook, schedule: Schedule, runs: int) -> dict[str, Any]:

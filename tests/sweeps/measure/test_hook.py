@@ -1,5 +1,7 @@
 """The hook: nothing without the variable, every step with it, and never a word to the script."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
