@@ -149,6 +149,14 @@ USUAL_BATCH = 32
 NODE_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 
 
+class Attached(Struct, frozen=True):
+    """An offer with its warnings and its disks, for any work; or why it is rejected."""
+
+    offer: Offer
+    notes: tuple[Message, ...] | Rejected
+    disks: tuple[Disk, ...] | Rejected = ()
+
+
 class Runnable(Struct, frozen=True):
     """An offer that can run the request, with its disks and workloads; `nodes` instances train together."""
 
@@ -226,20 +234,33 @@ def batches_of(request: NetworkQuestion, workload: Workload) -> tuple[Workload, 
     return tuple(replace(workload, batch_size=size) for size in BATCH_SIZES)
 
 
+def attached(request: NetworkQuestion, catalog: Catalog, offer: Offer) -> Attached:
+    """An offer with the disks that hold the request's data."""
+    needs_gpu = request.task is not Task.PREPROCESSING and is_accelerated(offer.instance)
+    notes = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
+    if isinstance(notes, Rejected):
+        return Attached(offer, notes)
+    return Attached(offer, notes, attached_disks(request, catalog, offer, request.dataset.total_mib / 1024))
+
+
 def runnable(
-    request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, offers: Sequence[Offer]
+    request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, offers: Sequence[Attached]
 ) -> Iterator[Runnable | Rejected]:
     """For each offer what can run on it, or the reason why nothing can."""
-    gpus = [catalog.gpu_of(offer.instance) for offer in offers]
+    gpus = [catalog.gpu_of(attached.offer.instance) for attached in offers]
     workloads = workloads_on(request, model, gpus)
     distinct = dict.fromkeys(workload for batches in workloads.values() for workload in batches)
     computes = request.task is not Task.PREPROCESSING
     gpu_memory = {workload: model.gpu_memory_mib(workload) if computes else 0.0 for workload in distinct}
     gmacs = model.table.of(plain_workload(request)).gmacs if request.task is Task.INFERENCE else 0.0
-    for offer, gpu in zip(offers, gpus, strict=True):
-        small = gmacs >= _FILLING_GMACS or request.max_latency_ms is not None or not offer.instance.gpu_count
+    for attached, gpu in zip(offers, gpus, strict=True):
+        small = (
+            gmacs >= _FILLING_GMACS
+            or request.max_latency_ms is not None
+            or not attached.offer.instance.gpu_count
+        )
         on_it = workloads[gpu.name if gpu else ""]
-        yield _runnable(request, catalog, model, offer, {w: gpu_memory[w] for w in on_it}, small=small)
+        yield _runnable(request, catalog, model, attached, {w: gpu_memory[w] for w in on_it}, small=small)
 
 
 def on_nodes(request: NetworkQuestion, option: Runnable) -> Iterator[Runnable]:
@@ -272,17 +293,16 @@ def _runnable(
     request: NetworkQuestion,
     catalog: Catalog,
     model: PerformanceModel,
-    offer: Offer,
+    attached: Attached,
     gpu_memory: dict[Workload, float],
     *,
     small: bool,
 ) -> Runnable | Rejected:
     """What can run on an offer, or why nothing can; with `small`, in small batches, too."""
-    instance = offer.instance
-    needs_gpu = request.task is not Task.PREPROCESSING and is_accelerated(instance)
-    notes = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
+    offer, notes, disks = attached.offer, attached.notes, attached.disks
     if isinstance(notes, Rejected):
         return notes
+    instance = offer.instance
     gpu = catalog.gpu_of(instance)
     fitting = [w for w, mib in gpu_memory.items() if gpu is None or mib <= gpu.memory_mib]
     if not fitting:
@@ -296,7 +316,6 @@ def _runnable(
                 available=gpu.memory_mib,
             ),
         )
-    disks = attached_disks(request, catalog, offer, request.dataset.total_mib / 1024)
     if isinstance(disks, Rejected):
         return disks
     resources = resources_of(catalog, instance, disks[0], request.max_gpus)

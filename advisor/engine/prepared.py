@@ -7,17 +7,26 @@ for its question."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, CpuOnly, OfferQuery
-from advisor.domain import Candidate, Disk, Offer, Rejected, Workload
-from advisor.engine.candidates import Runnable, offers_in, on_nodes, plain_workload, query_of, runnable
+from advisor.domain import Candidate, Disk, Offer, Rejected, Task, Workload
+from advisor.engine.candidates import (
+    Attached,
+    Runnable,
+    attached,
+    offers_in,
+    on_nodes,
+    plain_workload,
+    query_of,
+    runnable,
+)
 from advisor.engine.limits import is_plain
 from advisor.engine.rejected import CpuTypes
 from advisor.engine.table import Candidates, Predictions, Table
@@ -30,8 +39,12 @@ _MOST_TABLE_ROWS = 300_000
 _MOST_LISTINGS = 64
 
 
+class _Sized(Protocol):
+    def __len__(self) -> int: ...
+
+
 K = TypeVar("K")
-V = TypeVar("V", bound=Sized)
+V = TypeVar("V", bound=_Sized)
 
 
 class Kept(Generic[K, V]):
@@ -103,6 +116,32 @@ class Listing:
         return self._cpus[1]
 
 
+class Site:
+    """The types of a place, market and data size, with their offers and disks, for any work."""
+
+    def __init__(self, request: NetworkQuestion, catalog: Catalog) -> None:
+        self._request, self._catalog = request, catalog
+        self._query = replace(query_of(request), accelerated=None)
+        self._attached: dict[str, list[Attached]] = {}
+
+    def __len__(self) -> int:
+        return len(self._attached)
+
+    def attached(
+        self, names: Collection[str], offers: Mapping[str, Sequence[Offer]] | None = None
+    ) -> list[Attached]:
+        """The offers of types with their disks; taken from `offers` where given, else looked up."""
+        missing = tuple(name for name in names if name not in self._attached)
+        if missing:
+            by_type = offers or _by_type(self._catalog, replace(self._query, instances=missing))
+            for name in missing:
+                offers_there = by_type.get(name, ())
+                self._attached[name] = [
+                    attached(self._request, self._catalog, offer) for offer in offers_there
+                ]
+        return [offer for name in names for offer in self._attached[name]]
+
+
 class Predicted:
     """The table of types with the catalogue's disks (None where none runs); `not_runnable` has a reason for
     each type that runs in none of its regions."""
@@ -126,9 +165,14 @@ class Prepared:
     as requests need them."""
 
     def __init__(
-        self, request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, predictions: Predictions
+        self,
+        request: NetworkQuestion,
+        site: Site,
+        catalog: Catalog,
+        model: PerformanceModel,
+        predictions: Predictions,
     ) -> None:
-        self.request, self.catalog, self.model = key_of(request), catalog, model
+        self.request, self.site, self.catalog, self.model = key_of(request), site, catalog, model
         self.predictions = predictions
         self.predicted = Predicted()
         self._cpus: tuple[Sequence[CpuOnly], CpuTypes] | None = None
@@ -143,18 +187,16 @@ class Prepared:
         """The predictions, with the named types added; `offers` has their offers, where known."""
         if not self.predicted.names.issuperset(names):
             with self._growing:  # no thread may lose what another one has added meanwhile
-                missing = tuple(name for name in names if name not in self.predicted.names)
-                query = replace(query_of(self.request), accelerated=None, instances=missing)
-                there = offers or _by_type(self.catalog, query)
-                self._add([offer for name in missing for offer in there.get(name, ())])
+                known = self.predicted.names
+                self._add(self.site.attached([name for name in names if name not in known], offers))
         return self.predicted
 
-    def _add(self, new: Sequence[Offer]) -> None:
+    def _add(self, new: Sequence[Attached]) -> None:
         known, request = self.predicted, self.request
         options: list[Runnable] = []
         by_type: dict[tuple[str, str], Runnable | Rejected] = {}
-        for offer, verdict in zip(new, runnable(request, self.catalog, self.model, new), strict=True):
-            key = offer.instance.cloud, offer.instance.name
+        for new_offer, verdict in zip(new, runnable(request, self.catalog, self.model, new), strict=True):
+            key = new_offer.offer.instance.cloud, new_offer.offer.instance.name
             if isinstance(verdict, Runnable):
                 options += on_nodes(request, verdict)
                 by_type[key] = verdict
@@ -188,6 +230,7 @@ class Preparations:
         self._remembering = model.remembering()
         self._predictions = Kept[tuple[Workload, float], Predictions](most)
         self._listings = Kept[OfferQuery, Listing](_MOST_LISTINGS)
+        self._sites = Kept[tuple[object, ...], Site](most)
         self._prepared = Kept[NetworkQuestion, Prepared](most, _MOST_TABLE_ROWS)
 
     def is_of(self, catalog: Catalog, model: PerformanceModel) -> bool:
@@ -208,9 +251,17 @@ class Preparations:
         key = key_of(request)
 
         def made() -> Prepared:
-            return Prepared(key, self.catalog, self._remembering, self._predictions_of(key))
+            return Prepared(key, self._site(key), self.catalog, self._remembering, self._predictions_of(key))
 
         return self._prepared.of(key, made)
+
+    def _site(self, request: NetworkQuestion) -> Site:
+        key = (
+            replace(query_of(request), accelerated=None),
+            *(request.task is Task.PREPROCESSING, request.dataset.total_mib, request.vcpu_quota),
+            *(request.disk, request.disk_types),
+        )
+        return self._sites.of(key, lambda: Site(request, self.catalog))
 
     def _predictions_of(self, request: NetworkQuestion) -> Predictions:
         """The predictions of the request's network at its confidence."""

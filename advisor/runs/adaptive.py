@@ -31,7 +31,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.engine.candidates import Runnable, query_of, runnable
+from advisor.engine.candidates import Runnable, attached, query_of, runnable
 from advisor.errors import NoOfferError, UsageError
 from advisor.models.bayes import Floats
 from advisor.models.performance import load_model, paced_gpu, published_step_seconds
@@ -408,7 +408,7 @@ def _sold(
         offers = catalog.offers(replace(query_of(request), accelerated=not on_cpu))
     except NoOfferError:
         return
-    for option in runnable(request, catalog, model, offers):
+    for option in runnable(request, catalog, model, [attached(request, catalog, offer) for offer in offers]):
         if isinstance(option, Runnable):
             for disk in option.disks:
                 resources = resources_of(catalog, option.offer, disk, request.max_gpus)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog, resources_of
 from advisor.domain import IMAGENET, CacheState, Task
 from advisor.engine import Preparations, recommend
-from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, runnable
+from advisor.engine.candidates import Runnable, attached, disks_for, on_nodes, query_of, runnable
 from advisor.engine.tasks.network import NetworkTask
 from tests.builders import network_question
 
@@ -46,7 +46,8 @@ def reasons(answer):
 def every_spec(request, model):
     """(USD an hour, lower bound, that of a first epoch) of each offer, number of nodes, disk and batch that
     runs."""
-    for verdict in runnable(request, CATALOG, model, CATALOG.offers(query_of(request))):
+    sold = [attached(request, CATALOG, offer) for offer in CATALOG.offers(query_of(request))]
+    for verdict in runnable(request, CATALOG, model, sold):
         for option in on_nodes(request, verdict) if isinstance(verdict, Runnable) else ():
             for disk in disks_for(request, CATALOG, option.offer.instance):
                 has = resources_of(CATALOG, option.offer, disk, None, option.nodes)
