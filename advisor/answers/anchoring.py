@@ -18,7 +18,7 @@ from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.messages import FieldName, Message
 from advisor.models.performance import PerformanceModel
 from advisor.models.performance.memory.peak import needed_card_mib
-from advisor.models.performance.memory.table import has_memory
+from advisor.models.performance.memory.steps import has_memory
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.performance.own_networks import STAND_IN, facts_of_own, kernels_from, peaks_of
 from advisor.models.performance.step_times import fastest_seconds, is_same_card

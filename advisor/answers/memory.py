@@ -28,8 +28,13 @@ from advisor.models.performance.memory.peak import (
     gpu_peak,
     largest_batch,
 )
-from advisor.models.performance.memory.steps import Conditions, MemoryProfile, Optimizer, profile_from
-from advisor.models.performance.memory.table import bundled_profile
+from advisor.models.performance.memory.steps import (
+    Conditions,
+    MemoryProfile,
+    Optimizer,
+    bundled_profile,
+    profile_from,
+)
 from advisor.questions.fields import wrong
 from advisor.questions.network import MemoryQuestion
 from advisor.questions.settled import language_hint

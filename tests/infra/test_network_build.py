@@ -16,7 +16,7 @@ from advisor.infra.build.networks.table import capture_all, family_of, result_pa
 from advisor.infra.build.networks.variants import Variant, image_variant  # noqa: E402
 from advisor.models.bundled import FOLDER  # noqa: E402
 from advisor.models.network_columns import MEMORY_COLUMNS  # noqa: E402
-from advisor.models.performance.memory.table import BUNDLED, MemoryTable  # noqa: E402
+from advisor.models.performance.memory.steps import BUNDLED, MemoryTable  # noqa: E402
 from advisor.models.performance.networks import NetworkTable, bundled_networks  # noqa: E402
 from tests.rows import table  # noqa: E402
 

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from advisor.domain import Accelerator, DatasetProfile, Gpu, Precision, Resources, Task, Trial, Workload
 from advisor.domain.words import Protocol
 from advisor.models.performance.memory.peak import largest_batch
-from advisor.models.performance.memory.steps import Conditions
-from advisor.models.performance.memory.table import bundled_profile
+from advisor.models.performance.memory.steps import Conditions, bundled_profile
 from advisor.models.performance.networks import bundled_networks
 from advisor.sweeps.worker.policy import CPU_CLOCK, SYNTHETIC
 

@@ -36,7 +36,7 @@ from advisor.infra.build.performance_sources.frames import records_of
 from advisor.models.bayes import Floats
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.memory.peak import BUNDLED, PeakModel, usable_mib
-from advisor.models.performance.memory.table import bundled_profile
+from advisor.models.performance.memory.steps import bundled_profile
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 
 _SOURCES = Path(__file__).parents[1] / "performance_sources"

@@ -23,7 +23,7 @@ from advisor.infra.build.fitting.files import seal
 from advisor.infra.build.networks.table import TooLongError, failure, result_path, within, write_result
 from advisor.infra.build.networks.variants import Variant
 from advisor.models.bundled import FOLDER
-from advisor.models.performance.memory.table import BATCHES, BUNDLED, PRECISIONS
+from advisor.models.performance.memory.steps import BATCHES, BUNDLED, PRECISIONS
 from advisor.models.zoo.kernels import PRIME_BATCH
 from advisor.models.zoo.tracing import RUNS, sizes_mib, step_facts
 

@@ -16,8 +16,13 @@ from msgspec.structs import replace
 from advisor.domain import MIB, Precision, Task, Workload
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.memory.peak import gpu_peak
-from advisor.models.performance.memory.steps import Conditions, Optimizer, StepMemory, step_memory
-from advisor.models.performance.memory.table import bundled_profile
+from advisor.models.performance.memory.steps import (
+    Conditions,
+    Optimizer,
+    StepMemory,
+    bundled_profile,
+    step_memory,
+)
 from advisor.models.performance.networks import NetworkFacts
 
 

@@ -19,9 +19,9 @@ from advisor.models.performance.memory.steps import (
     MemoryProfile,
     Optimizer,
     StepMemory,
+    bundled_profile,
     step_memory,
 )
-from advisor.models.performance.memory.table import bundled_profile
 
 BUNDLED = "memory_model.json"
 # The driver keeps 1.5 to 2.5 % of a card for itself: a T4 of 15,360 MiB offers 15,095.

@@ -22,8 +22,7 @@ from advisor.infra.build.performance_sources.frames import STEP_COLUMNS, observe
 from advisor.models.performance import load_model
 from advisor.models.performance.frames import checked_frame
 from advisor.models.performance.memory.peak import bundled_peak_model, gpu_peak
-from advisor.models.performance.memory.steps import Conditions
-from advisor.models.performance.memory.table import bundled_profile
+from advisor.models.performance.memory.steps import Conditions, bundled_profile
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.persistence import from_document, to_document
 from advisor.models.performance.physical_form import joined_rates

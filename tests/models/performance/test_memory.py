@@ -17,8 +17,16 @@ from advisor.models.performance.memory.peak import (
     largest_batch,
     needed_card_mib,
 )
-from advisor.models.performance.memory.steps import Conditions, MemoryProfile, Optimizer, Point, step_memory
-from advisor.models.performance.memory.table import MemoryTable, bundled_memory, bundled_profile
+from advisor.models.performance.memory.steps import (
+    Conditions,
+    MemoryProfile,
+    MemoryTable,
+    Optimizer,
+    Point,
+    bundled_memory,
+    bundled_profile,
+    step_memory,
+)
 from advisor.models.performance.own_networks import AnchoredMemory, peaks_of
 
 pytestmark = pytest.mark.vector

@@ -4,8 +4,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.infra.build.networks.memory import FACTS
-from advisor.models.performance.memory.steps import profile_from
-from advisor.models.performance.memory.table import BATCHES
+from advisor.models.performance.memory.steps import BATCHES, profile_from
 from advisor.models.zoo.kernels import PRIME_BATCH
 from advisor.models.zoo.live_memory import FACT_BATCHES, CachingAllocator
 from advisor.models.zoo.opening import open_network
