@@ -1,17 +1,19 @@
-"""The files of the performance model and the GPUs' data sheets, checked against their digests."""
+"""The files of the performance model, the GPUs' data sheets, and how far predictions are to be trusted."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import math
 from collections.abc import Callable, Hashable
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from advisor.domain import Gpu
+from advisor.domain import Gpu, Withheld
 from advisor.errors import DataError
 
 FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
@@ -118,3 +120,20 @@ class IdentityCache(Generic[Value]):
                 self._entries.clear()
             entry = self._entries[name] = (objects, value)
         return entry[1]
+
+
+# Written from the scorers' pages by `python -m benchmarks.truth.trust`, as docs/explanation/trust.md is.
+WITHHELD = FOLDER.parent / "withheld.csv"
+
+
+@cache
+def withheld_tests() -> dict[tuple[str, str], Withheld]:
+    """Each test of truth that was measured and kept from the fit, by the figure that was predicted ("rate",
+    "TPOT", ..) and by what was withheld."""
+    with WITHHELD.open(encoding="utf-8", newline="") as lines:
+        return {
+            (row["figure"], row["what"]): Withheld(
+                row["what"], float(row["median_percent"]), float(row["held_percent"]), int(row["rows"])
+            )
+            for row in csv.DictReader(lines)
+        }

@@ -20,7 +20,7 @@ from advisor.domain import Gpu, Observation, Precision, Protocol, Provenance, St
 from advisor.domain.results import UNMEASURED_FORMAT, UNMEASURED_GPU, UNMEASURED_NETWORK
 from advisor.messages import Message
 from advisor.models.bayes import Floats, Gaussian, HalfWidths, Parameters, multipliers
-from advisor.models.bundled import IdentityCache
+from advisor.models.bundled import IdentityCache, withheld_tests
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.gpu_observations import ProbedLayer
 from advisor.models.performance.kinship import Kinship, step_features
@@ -28,7 +28,6 @@ from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
 from advisor.models.performance.step_parameters import AMPERE, Conditions, Step, script_bits
 from advisor.models.performance.step_time import least_seconds, steps_of
-from advisor.models.withheld import withheld_tests
 
 # Log standard deviation of steps of one cell around the best model of them.
 ROW_SIGMA = 0.04

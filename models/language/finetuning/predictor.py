@@ -21,12 +21,12 @@ from advisor.domain.words import LlmMethod
 from advisor.errors import DataError
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, HalfWidths, gaussian_multiplier, multipliers
+from advisor.models.bundled import withheld_tests
 from advisor.models.language.deployments import unmeasured_parts
 from advisor.models.language.finetuning.belief import NOISE, Belief
 from advisor.models.language.finetuning.memory import TuningMemory, finetuning_memory
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
 from advisor.models.language.memory import card_gib
-from advisor.models.withheld import withheld_tests
 
 # Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
 _MICRO_BATCHES = tuple(1 << exponent for exponent in range(7))

@@ -13,6 +13,7 @@ from advisor.domain import Withheld
 from advisor.domain.words import Link, LlmEngine, LlmPrecision
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers
+from advisor.models.bundled import withheld_tests
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, unmeasured_parts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.effects import Setting, design_of, line_of, minor_version, shape_of
@@ -29,7 +30,6 @@ from advisor.models.language.serving.rates import (
 )
 from advisor.models.language.serving.seconds import Logs, Requests, closed_loop_seconds, least_seconds
 from advisor.models.language.serving.values import MeasuredValue, measured
-from advisor.models.withheld import withheld_tests
 
 _DIFFERENCE = 1e-4
 _MOST_UPDATES, _REWEIGHTED = 8, 3
