@@ -68,8 +68,9 @@ def price_picture(
             panel.intervals(bars, VERMILION if kind == "pick" else edge)
             places = panel.places([(row["total_usd_per_hour"], row["median"]) for row in dots])
             paper.markers(places, shape, colour=edge, face=face, size=size)
-    for row in kinds["pick"]:
-        panel.name(row["total_usd_per_hour"], row["median"], shortened(spec_name(row), 22))
+    named = [*kinds["pick"], *sorted(kinds["front"], key=lambda row: row["total_usd_per_hour"])]
+    names = [(row["total_usd_per_hour"], row["median"], shortened(spec_name(row), 22)) for row in named]
+    panel.names(names, [(row["total_usd_per_hour"], row["median"]) for row in rows])
     _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
     marks = [
         paper.mark(

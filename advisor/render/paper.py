@@ -20,6 +20,8 @@ BLUE, LIGHT_BLUE, PALE_BLUE = "#0072B2", "#8fbfdc", "#d6e8f3"
 VERMILION = "#D55E00"
 WIDTH = 480.0
 SMALL = 8.0
+# The average width of a letter, relative to the font size.
+_LETTER = 0.56
 LINE, HAIR = 1.4, 0.6
 # Characters that these fonts lack come from other fonts on the reader's system.
 FONTS = "DejaVu Sans,Verdana,sans-serif"
@@ -237,8 +239,18 @@ class Panel(NamedTuple):
         self.paper.area(self.places(outline), PALE_BLUE)
         self.paper.line(self.places([(x, median) for x, _, median, _ in values]), colour=BLUE)
 
-    def name(self, x: float, y: float, text: str) -> None:
-        """Draw words next to a place, on the side of it that has more room."""
-        right = 2 * self.x.position(x) > self.x.start + self.x.end
-        place = self.x.position(x) + (-6 if right else 8), self.y.position(y) + (7 if right else -6)
-        self.paper.text(*place, text, anchor="right" if right else "left")
+    def names(self, named: Sequence[tuple[float, float, str]], marks: Sequence[tuple[float, float]]) -> None:
+        """Draw words next to their places, each on the side that has more room. The first words are always
+        drawn, the others only where they cover no words before them and none of `marks`."""
+        taken = [(x, x, y) for x, y in self.places(marks)]
+        for number, (x, y, text) in enumerate(named):
+            right = 2 * self.x.position(x) > self.x.start + self.x.end
+            start, base = self.x.position(x) + (-6 if right else 8), self.y.position(y) + (7 if right else -6)
+            wide = len(text) * SMALL * _LETTER
+            left = start - wide if right else start
+            clear = (
+                left > end or left + wide < begin or abs(base - line) > SMALL for begin, end, line in taken
+            )
+            if number == 0 or all(clear):
+                taken.append((left, left + wide, base))
+                self.paper.text(start, base, text, anchor="right" if right else "left")

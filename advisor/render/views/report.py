@@ -8,6 +8,7 @@ from typing import Any
 
 from advisor.catalog.live import is_live, refresh_command
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
+from advisor.messages import Message
 from advisor.render.blocks import (
     Block,
     Command,
@@ -88,12 +89,22 @@ def report_page(document: Record, language: str, room: Room) -> Page:
     blocks: list[Block] = [totals_section(document, t, room.brief)] if len(sections) > 1 else []
     # Those who pay only read the first pages.
     for number, section in enumerate(sections, 1):
-        blocks.append(Section(section["name"], f"w{number}", list(_answer(section, t, room))))
+        blocks.append(Section(_name(section, t), f"w{number}", list(_answer(section, t, room))))
     for number, section in enumerate(sections if not room.brief else (), 1):
-        appendix = t("appendix.title", name=section["name"])
+        appendix = t("appendix.title", name=_name(section, t))
         blocks.append(Section(appendix, f"w{number}-more", list(_appendix(section, t, room))))
     again = _again(document, "" if language == "en" else f" --language {language}", t)
-    return Page(t("kicker_of", date=document["as_of"]), document["title"], [*blocks, again])
+    first = sections[0] if sections else {"name": ""}
+    title = _name(first, t) if first["name"] == document["title"] else document["title"]
+    return Page(t("kicker_of", date=document["as_of"]), title, [*blocks, again])
+
+
+def _name(section: Record, t: Texts) -> str:
+    """'googlenet 推理': a workload's default name in the reader's language, or the name that it was given."""
+    name, task = str(section["name"]), str(section["answer"]["task"])
+    model = name.removesuffix(f" {task}")
+    is_usual = model == section["answer"]["model"] or f" --model {model} " in section["command"]
+    return f"{model} {translated(Message(task), t)}" if model != name and is_usual else name
 
 
 def short_parts(section: Record) -> Iterator[Leaf | Part]:
