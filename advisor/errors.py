@@ -177,7 +177,7 @@ def system_errors(
         raise kind(f"{what} ({error.strerror or error})", hint=hint, field=field) from error
 
 
-# The names here for (kind, name) pairs that people use for the same thing.
+# (kind, a name that people use) -> the product's names for the same thing.
 _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
     **dict.fromkeys((("task", name) for name in ("serving", "serve", "chat", "llm")), ("generation",)),
     **dict.fromkeys(

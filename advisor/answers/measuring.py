@@ -23,7 +23,7 @@ from advisor.questions.ranks import Ranks
 from advisor.sweeps.measure.document import add_runs, best_batches
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
-# Seconds between the starts of the first and the last node; torchrun would wait twice as long.
+# The longest time between the starts of the first and the last node; torchrun would wait twice as long.
 _APART_SECONDS = 300
 _TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.measure.ranks")
 
@@ -53,7 +53,7 @@ def measure_ranks(
 
 
 def _check_resolves(rendezvous: str) -> None:
-    """Refuses a host name that does not resolve: torchrun would retry for minutes."""
+    """Raise `UsageError` for a host name that does not resolve: torchrun would retry for minutes."""
     host, _, port = rendezvous.rpartition(":")
     try:
         socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)

@@ -98,11 +98,11 @@ class Cloud(Struct, dict=True, eq=False):
 
     @property
     def has_rate(self) -> bool:
-        """Whether its prices are known in dollars."""
+        """Return whether its prices are known in dollars."""
         return not math.isnan(self._currencies[self.currency].per_usd)
 
     def has_prices(self, market: Market | None) -> bool:
-        """Whether any price on the market is known, in whatever currency."""
+        """Return whether any price on the market is known, in whatever currency."""
         return any(True for _ in self._price_tables(None, market))
 
     def unconverted(self, query: OfferQuery) -> frozenset[str]:
@@ -136,7 +136,7 @@ class Cloud(Struct, dict=True, eq=False):
 
     @cached_property
     def has_disks(self) -> bool:
-        """Whether its disks are known."""
+        """Return whether its disks are known."""
         return rules_path(self._files, self.name) is not None
 
     @cached_property
@@ -218,8 +218,8 @@ class Cloud(Struct, dict=True, eq=False):
                 yield cell
 
     def unbeaten(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """The `matching` cells that no other region of the type and market beats in the instance's price and
-        in every disk's. A priced type that no region sells keeps its cheapest region, so that it can be
+        """The `matching` cells without those of regions where both the type and every disk cost more than in
+        another region. A priced type that no region sells keeps its cheapest region, so that it can be
         rejected by name."""
         cells_of: dict[tuple[str, str], list[PriceCell]] = {}
         for cell in self.matching(query):
@@ -304,7 +304,7 @@ class Cloud(Struct, dict=True, eq=False):
         return instance is not None and self._matches(instance, query)
 
     def _matches(self, known: InstanceType | PartialType, query: OfferQuery) -> bool:
-        """Whether a type matches; data sheets are read only for a query about compute capability."""
+        """Return whether a type matches; data sheets are read only for a query about compute capability."""
         asks_for_sheet = query.compute_capability.limits
         return matches_instance(known, query, self._capability_of(known.gpu_name) if asks_for_sheet else None)
 
@@ -369,7 +369,7 @@ def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
 
 
 def require_rate(cloud: Cloud) -> None:
-    """`UsageError` for a cloud whose prices are not known in dollars."""
+    """Raise `UsageError` for a cloud whose prices are not known in dollars."""
     if not cloud.has_rate:
         raise UsageError(
             "prices of {cloud} are in {currency}, and no exchange rate is set",
@@ -381,7 +381,7 @@ def require_rate(cloud: Cloud) -> None:
 
 
 def require_gpu(name: str, sheets: Mapping[str, Gpu], clouds: Sequence[Cloud]) -> None:
-    """`UsageError` with near names for a GPU that no data sheet and no type has, and for a slice of one."""
+    """Raise `UsageError`, with near names, for a GPU that no data sheet or type has, and for a slice."""
     require_whole(name, sheets)
     if any(is_gpu(sheet, name) for sheet in sheets):
         return
@@ -391,14 +391,14 @@ def require_gpu(name: str, sheets: Mapping[str, Gpu], clouds: Sequence[Cloud]) -
 
 
 def require_instance(name: str, clouds: Sequence[Cloud]) -> None:
-    """`UsageError` with near names for a type that none of the clouds has."""
+    """Raise `UsageError`, with near names, for a type that none of the clouds has."""
     if not any(name in cloud.instances for cloud in clouds):
         known = [known for cloud in clouds for known in cloud.instances.names]
         raise unknown_name("instance type", name, known, listed_by="advisor catalog list", field="instance")
 
 
 def require_region(region: str, clouds: Sequence[Cloud]) -> None:
-    """`UsageError` with near names for an unknown region, `NoOfferError` for one without prices."""
+    """Raise `UsageError`, with near names, for an unknown region, `NoOfferError` for one without prices."""
     priced = sorted({name for cloud in clouds for name in cloud.priced_regions})
     if region in priced:
         return

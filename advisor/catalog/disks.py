@@ -38,7 +38,7 @@ from advisor.domain import (
 )
 from advisor.errors import NoOfferError, UsageError
 
-# An order with its volume's rate, price and assumed facts; an instance's (MiB/s, IOPS), None: no limit.
+# An order with its volume's rate, price and assumed facts; an instance's limits (MiB/s, IOPS; None: none).
 _Volume = tuple[DiskChoice, DiskRate, Price, tuple[AssumedFact, ...]]
 _Limits = tuple[float | None, float | None]
 
@@ -72,7 +72,7 @@ class DiskCatalog(Struct, dict=True, eq=False):
         return tuple(self.rules)
 
     def has_price(self, disk_type: str, region: str) -> bool:
-        """Whether the source lists a price; estimates and imported prices do not count."""
+        """Return whether the source lists a price; estimates and imported prices do not count."""
         return (region, disk_type) in self._listed
 
     @property
@@ -92,7 +92,7 @@ class DiskCatalog(Struct, dict=True, eq=False):
         return choice.type, choice.size_gib
 
     def is_hard_disk(self, disk_type: str) -> bool:
-        """Whether a type is a hard disk, not flash."""
+        """Return whether a type is a hard disk, not flash."""
         return disk_type != disk_orders.LOCAL and self._rule(disk_type).media == "hdd"
 
     def price(self, choice: DiskChoice, region: str) -> Price:
@@ -299,7 +299,7 @@ class DiskCatalog(Struct, dict=True, eq=False):
         )
 
     def _is_attachable(self, instance: InstanceType, disk_type: str) -> bool:
-        """Whether the instance takes the type; without a list of its types it takes all."""
+        """Return whether the instance takes the type; without a list of its types it takes all."""
         listed = self._limits.get(instance.name)
         return listed is None or disk_type in listed
 

@@ -41,7 +41,7 @@ def require_whole(name: str, sheets: Mapping[str, Gpu]) -> None:
 
 
 def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
-    """Whether a name is of a whole card, or of a vGPU that has all of one, such as 'A10-24Q'."""
+    """Return whether a name is of a whole card, or of a vGPU that has all of one, such as 'A10-24Q'."""
     profile = slice_profile(name)
     size = re.fullmatch(r"(\d+)[ABCQ].*", profile, re.IGNORECASE)
     if size is None:

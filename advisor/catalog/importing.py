@@ -1,4 +1,4 @@
-"""Imports a user's price file: all of it or nothing."""
+"""Imports a user's price file into the catalogue: all of it or nothing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def import_file(
         entries = _manifest_entries(file, contents.days or [date.today()], {}, Counter())
         store_import(folder, name, manifest | entries, tables)
         return _import_record(name, manifest | entries)
-    kept = _believable(contents, catalog, accept_implausible=accept_implausible)
+    kept = _plausible_contents(contents, catalog, accept_implausible=accept_implausible)
     if not kept.rows and not kept.overlays:
         raise UsageError(
             "the file has no price that can be taken: {reasons}",
@@ -75,7 +75,7 @@ def import_file(
         )
     offers: dict[str, int] = {}
     if kept.rows:
-        _require_free({row.cloud for row in kept.rows}, catalog)
+        _require_new_clouds({row.cloud for row in kept.rows}, catalog)
         manifest, tables = build_tables(kept.rows, catalog.gpus)
         priced = Counter(row.cloud for row in kept.rows if row.price is not None)
         offers = {cloud: priced[cloud] for cloud in manifest["clouds"]}
@@ -89,7 +89,7 @@ def import_file(
     )
 
 
-def _believable(contents: Contents, catalog: Catalog, *, accept_implausible: bool) -> Contents:
+def _plausible_contents(contents: Contents, catalog: Catalog, *, accept_implausible: bool) -> Contents:
     """The contents without prices older than the known one, or too far from it."""
     overlays = {cloud: catalog.not_outdated(cloud, overlay) for cloud, overlay in contents.overlays.items()}
     before, after = (
@@ -140,8 +140,8 @@ def _read(path: Path) -> str:
     return text
 
 
-def _require_free(clouds: set[str], catalog: Catalog) -> None:
-    """Refuse a cloud's name that is taken: an import never hides or mixes with other prices."""
+def _require_new_clouds(clouds: set[str], catalog: Catalog) -> None:
+    """Raise `UsageError` for a cloud's name that is taken: an import never mixes with other prices."""
     if ANY_CLOUD in clouds:
         hint = Message("give it another name in the column cloud, or with --name")
         raise UsageError("no cloud can be called 'any': that means all of them", hint=hint, field="name")

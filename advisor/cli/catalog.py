@@ -198,7 +198,7 @@ def _type_lines(document: dict[str, Any]) -> list[str]:
     """The text of `catalog show`: a line for each fact, then a table of prices, cheapest region first."""
     apart = ("market", "prices", "assumed")
     facts = {name: value for name, value in document.items() if name not in apart}
-    rows = _flat(facts)
+    rows = _flat_facts(facts)
     for name, fact in document.get("assumed", {}).items():
         rows.append((f"{_how_known(fact)} {name}", assumed_text(fact)))
     width = WIDTH - len(MARGIN)
@@ -234,19 +234,19 @@ def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:
     return [*table(header, rows, right=(1,)), "", *lines]
 
 
-def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def _flat_facts(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
     for name, value in document.items():
         if isinstance(value, dict):
-            lines += _flat(value, f"{prefix}{name} ")
+            lines += _flat_facts(value, f"{prefix}{name} ")
         elif isinstance(value, list):
             lines.append((prefix + name, ", ".join(map(str, value)) or "-"))
         elif name != "schema":
-            lines.append((prefix + name, _cell(value)))
+            lines.append((prefix + name, _fact_text(value)))
     return lines
 
 
-def _cell(value: Any) -> str:
+def _fact_text(value: Any) -> str:
     """A fact as text, rounded (unlike in the JSON)."""
     if value in (None, ""):
         return "-"
@@ -275,7 +275,7 @@ def disks(disk: str | None, cloud: str | None, region: str | None, output: str) 
     shown = [
         _disk_document(catalogue.disks_of(name), name, choice, region)
         for name in _clouds(catalogue, cloud, disk)
-        for choice in _choices(catalogue.disks_of(name), disk)
+        for choice in _disk_orders(catalogue.disks_of(name), disk)
     ]
     if region and not any(document["prices"] for document in shown):
         hint = "leave --region out to see all of them"
@@ -303,7 +303,7 @@ def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str
     return home
 
 
-def _choices(catalog: DiskCatalog, disk: str | None) -> Iterator[DiskChoice]:
+def _disk_orders(catalog: DiskCatalog, disk: str | None) -> Iterator[DiskChoice]:
     choices = [catalog.parse_choice(disk)] if disk else [DiskChoice(type=name) for name in catalog.rules]
     for choice in choices:
         rule = catalog.rules[choice.type]
@@ -340,10 +340,10 @@ def _disk_rows(shown: list[dict[str, Any]], region: str | None) -> list[str]:
         [
             document["cloud"],
             document["order"],
-            f"{document['read_mib_per_second']:,.3g}{_star(document, READ_MIB_S)}",
-            f"{document['read_iops']:,.0f}{_star(document, READ_IOPS)}",
+            f"{document['read_mib_per_second']:,.3g}{_assumed_mark(document, READ_MIB_S)}",
+            f"{document['read_iops']:,.0f}{_assumed_mark(document, READ_IOPS)}",
             _burst_text(document["burst"]),
-            _least(document["prices"]),
+            _least_monthly_text(document["prices"]),
         ]
         for document in shown
         if document["prices"] or not region
@@ -354,7 +354,7 @@ def _disk_rows(shown: list[dict[str, Any]], region: str | None) -> list[str]:
     return [*table(header, rows, right=(2, 3, 5)), "", *folded(legend)]
 
 
-def _star(disk: dict[str, Any], rate: str) -> str:
+def _assumed_mark(disk: dict[str, Any], rate: str) -> str:
     fact = disk["assumed"].get(f"{disk['type']}.{rate}")
     return "*" if fact and not fact["imported"] else ""
 
@@ -398,7 +398,7 @@ def _burst_text(burst: dict[str, Any] | None) -> str:
     return f"{_rate_text(burst)} for {burst['seconds'] / 3600:.1f} h"
 
 
-def _least(prices: dict[str, dict[str, Any]]) -> str:
+def _least_monthly_text(prices: dict[str, dict[str, Any]]) -> str:
     if not prices:
         return "unknown"
     least = min(prices.values(), key=itemgetter("usd_per_month"))

@@ -153,7 +153,7 @@ def diff(old: str, new: str, output: str, out: str | None, exit_code: bool, send
     advisor report diff old.json new.json --send "smtp://mail:587?to=team@example.com"
     """
     try:
-        document = _shown(old, new, output, out, send)
+        document = _write_diff(old, new, output, out, send)
     except Exception as error:
         if exit_code and getattr(error, "exit_code", 1) == DIFFERENT:  # that code would mean "changed"
             error.exit_code = TROUBLE  # type: ignore[attr-defined]
@@ -161,7 +161,7 @@ def diff(old: str, new: str, output: str, out: str | None, exit_code: bool, send
     return DIFFERENT if exit_code and document["changed"] else 0
 
 
-def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ...]) -> dict[str, Any]:
+def _write_diff(old: str, new: str, output: str, out: str | None, send: tuple[str, ...]) -> dict[str, Any]:
     to = Destination.of(out, send)
     if old == new == _STDIN:
         raise UsageError("only one of the two can be read from stdin")
@@ -251,7 +251,7 @@ def report(
     A longer one: docs/examples/workloads.yaml. The JSON report: schemas/report.schema.json in advisor/render.
     """
     if ctx.invoked_subcommand is not None:
-        _alone(ctx)
+        _refuse_options_before_subcommand(ctx)
         return
     sources = question_from(Sources, options)
     given = {name: value for name, value in options.items() if _is_given(ctx, name)}
@@ -269,7 +269,7 @@ def _is_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
-def _alone(ctx: click.Context) -> None:
+def _refuse_options_before_subcommand(ctx: click.Context) -> None:
     """Raise `UsageError` for options before a subcommand, because they would be ignored."""
     if any(_is_given(ctx, name) for name in ctx.params):
         raise UsageError(f"`report {ctx.invoked_subcommand}` takes its options behind its name")
@@ -295,7 +295,7 @@ class Ask(NamedTuple):
 def make_report(ask: Ask, to: Destination, name: str | None, language: str, send: Sequence[str]) -> None:
     """Make a report, then write it and send it; if making it fails, nothing is written."""
     kind = _format(to, name, send)
-    document = _document(ask)
+    document = _report_document(ask)
     content = kind.content(document, language)
     to.write(content)
     if to.targets:
@@ -321,36 +321,36 @@ def _format(to: Destination, name: str | None, send: Sequence[str]) -> ReportFor
 
 def plan_report(file: str) -> dict[str, Any]:
     """The JSON document of the report on a plan's workloads, as of today."""
-    return _of_plan(Ask({}, Sources(), file, (), None, None), file)
+    return _report_on_plan(Ask({}, Sources(), file, (), None, None), file)
 
 
-def _document(ask: Ask) -> dict[str, Any]:
-    ways = [ask.plan_file is not None, bool(ask.saved), _asks(ask)]
+def _report_document(ask: Ask) -> dict[str, Any]:
+    ways = [ask.plan_file is not None, bool(ask.saved), _describes_workload(ask)]
     if sum(ways) != 1:
         raise UsageError(
             "say what to report on", hint="one of: a question (--task, --model, ..), --plan FILE, --from FILE"
         )
     if ask.plan_file is not None:
-        return _of_plan(ask, ask.plan_file)
+        return _report_on_plan(ask, ask.plan_file)
     if ask.saved:
-        return _of_saved(ask)
+        return _report_on_saved(ask)
     question = question_of_report(from_fields(RECOMMEND, ask.given), ask.sources)
-    return _reported(ask, [_living(question, ask)], (), question.name)
+    return _report_on_questions(ask, [_with_live_prices(question, ask)], (), question.name)
 
 
-def _asks(ask: Ask) -> bool:
-    """Whether options describe a workload, beyond those that also apply to a plan or saved answers."""
+def _describes_workload(ask: Ask) -> bool:
+    """Return whether options describe a workload, beyond those that also apply to a plan or saved answers."""
     shared = _SHARED if ask.plan_file or ask.saved else ()
     return any(field not in shared for field in ask.given)
 
 
-def _of_plan(ask: Ask, file: str) -> dict[str, Any]:
+def _report_on_plan(ask: Ask, file: str) -> dict[str, Any]:
     source = _read(file)
     plan, workloads = planned_workloads(source.content, source.name, ask.sources)
-    questions = [_living(workload, ask) for workload in workloads]
+    questions = [_with_live_prices(workload, ask) for workload in workloads]
     stem = "" if file == _STDIN else Path(source.name).stem
     usual = plan.title or shown_name(stem or "workloads", "the plan's name")
-    return _reported(ask, questions, (source,), usual)
+    return _report_on_questions(ask, questions, (source,), usual)
 
 
 def planned_workloads(content: bytes, file: str, sources: Sources) -> tuple[Plan, list[ReportedWorkload]]:
@@ -359,13 +359,13 @@ def planned_workloads(content: bytes, file: str, sources: Sources) -> tuple[Plan
     plan = read_plan(content, file, faults)
     for entry in plan.entries:
         with faults.collected(entry.wrong):
-            workloads.append(_planned(entry))
+            workloads.append(_workload_of_entry(entry))
     if faults.errors:  # also report mistakes that only the catalogue shows
         check_workloads(load_context(sources), workloads, faults)
     return plan, workloads
 
 
-def _planned(entry: Entry) -> ReportedWorkload:
+def _workload_of_entry(entry: Entry) -> ReportedWorkload:
     for field in entry.fields:
         if field in (*_SHARED, *Sources.fields, *NOT_IN_REPORTS):
             raise wrong(
@@ -378,7 +378,7 @@ def _planned(entry: Entry) -> ReportedWorkload:
     return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), entry)
 
 
-def _living(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
+def _with_live_prices(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
     if not ask.given.get("live"):
         return question
     if ask.as_of not in (None, today()):
@@ -388,16 +388,16 @@ def _living(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
     return question._replace(question=question.question.replace(live=True))
 
 
-def _reported(
+def _report_on_questions(
     ask: Ask, questions: Sequence[ReportedWorkload], inputs: Sequence[Input], usual: str
 ) -> dict[str, Any]:
     read = (*inputs, *inputs_of(*(question.question for question in questions)))
     context, wanted = load_context(ask.sources), _report(ask, read, usual)
-    with _counting(len(questions)) as step:
+    with _progress(len(questions)) as step:
         return gathered(context, questions, wanted, step=step)
 
 
-def _of_saved(ask: Ask) -> dict[str, Any]:
+def _report_on_saved(ask: Ask) -> dict[str, Any]:
     sources = [_read(file) for file in ask.saved]
     documents = [read_saved(file) for file in sources]
     reports = [file for file in documents if file["schema"] == SCHEMA]
@@ -405,7 +405,7 @@ def _of_saved(ask: Ask) -> dict[str, Any]:
         names = [f"{file['request']['model']} {file['request']['task']}" for file in documents]
         usual = names[0] if len(names) == 1 else "workloads"
         context, wanted = load_context(ask.sources), _report(ask, sources, usual)
-        with _counting(len(sources)) as step:
+        with _progress(len(sources)) as step:
             return report_of_saved(context, sources, wanted, step=step)
     if len(documents) > 1 or ask.title or ask.as_of:
         hint = "leave out other files, --title and --date; `advisor report diff` compares two reports"
@@ -427,7 +427,7 @@ def _options_of(ask: Ask, day: date) -> list[str]:
     options = [] if ask.plan_file is None else ["--plan", ask.plan_file]
     options += [word for file in ask.saved for word in ("--from", file)]
     options += [] if ask.title is None else ["--title", ask.title]
-    if _asks(ask):
+    if _describes_workload(ask):
         options += options_of(from_fields(RECOMMEND, ask.given))
     elif ask.given.get("live"):
         options += ["--live"]
@@ -439,7 +439,7 @@ def _read(file: str) -> Input:
 
 
 @contextmanager
-def _counting(length: int) -> Iterator[Callable[[int], None]]:
+def _progress(length: int) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of finished workloads; on a terminal it shows progress."""
     if length < 2 or not is_terminal(sys.stderr):
         yield lambda _done: None

@@ -26,7 +26,7 @@ class NotOrderable(Struct, frozen=True, kw_only=True):
     region: str = ""
 
     def applies_to(self, region: str, market: str) -> bool:
-        """Whether it concerns a region and a market."""
+        """Return whether the statement is about this region and market."""
         return self.market in ("", market) and self.region in ("", region)
 
 
@@ -162,7 +162,7 @@ class Disk(Struct, frozen=True, kw_only=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether the disk comes with the instance, at no extra price."""
+        """Return whether the disk comes with the instance, at no extra price."""
         return self.rate.type == LOCAL_DISK
 
 
@@ -222,7 +222,7 @@ class Spec(Struct, frozen=True, kw_only=True):
         return f"{times}{self.offer.instance.name}"
 
 
-# Lists that are old after at most so many days move within weeks.
+# Sellers whose lists are old after at most so many days change their prices within weeks.
 _FAST_DAYS = 30
 
 
@@ -233,13 +233,13 @@ class PriceSpread(NamedTuple):
     day: date
 
     def allows(self, price: Price) -> bool:
-        """Whether the upper end of a price on that day is within the limit."""
+        """Return whether the upper end of a price on that day is within the limit."""
         return aged(price, self.day).high <= self.most * (1 + 1e-9)
 
 
 class _Drift(NamedTuple):
-    """The factors between which 9 of 10 prices were `days` later; prices that `rise` go on rising, so that
-    beyond that time the upper end grows with time."""
+    """How far prices moved: 9 of 10 were `low` to `high` times as much `days` later. If they `rise`, they go
+    on rising: beyond that time the upper end grows with time."""
 
     days: float
     low: float
@@ -259,22 +259,22 @@ _SLOW_LISTS = _Drift(1472, 0.67, 1.0)
 
 
 def is_old(price: Price, today: date) -> bool:
-    """Whether a price is older than its source allows."""
+    """Return whether a price is older than its source allows."""
     return (today - price.as_of).days > price.max_age_days
 
 
 def is_listed(price: Price, today: date) -> bool:
-    """Whether the seller lists a price and it is not old, so that it is what will be paid."""
+    """Return whether the seller lists a price and it is not old, so that it is what will be paid."""
     return price.kind == FREE or (price.kind == LIST and not is_old(price, today))
 
 
 def all_listed(spec: Spec, today: date) -> bool:
-    """Whether every price of a spec is listed and not old."""
+    """Return whether every price of a spec is listed and not old."""
     return all(is_listed(price, today) for price in spec.prices)
 
 
 def is_wanted(price: Price, kinds: Sequence[str], listed_on: date | None) -> bool:
-    """Whether a price is of one of these kinds (empty: any) and, if a day is given, listed on it."""
+    """Return whether a price is of one of these kinds (empty: any) and, if a day is given, listed on it."""
     if kinds and price.kind not in (*kinds, FREE):
         return False
     return listed_on is None or is_listed(price, listed_on)

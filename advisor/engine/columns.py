@@ -1,4 +1,4 @@
-"""Columns that the table of every task has."""
+"""The columns that the candidate tables of all tasks share."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Level(IntEnum):
 
 
 class Columns(Protocol):
-    """Candidates as columns (n,): `kind` numbers the types in `names`, `option` numbers `offers()`. Each is
-    `count` instances with their `disk`; `usd_each` are dollars per hour of one of them, `usd` of all."""
+    """Candidates as columns (n,): `kind` is an index into `names`, the instance types, `option` into
+    `offers()`. Each is `count` instances with their `disk`, at `usd_each` dollars per hour, `usd` in all."""
 
     @property
     def names(self) -> Objects: ...
@@ -64,7 +64,7 @@ P = TypeVar("P", bound=Option)
 
 
 class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
-    """Options as columns (n,), one row each, as far as they are the same for all tasks."""
+    """Options as columns (n,), one row each: the columns that all tasks share."""
 
     options: Sequence[P]
     names: Objects
@@ -115,7 +115,7 @@ def as_objects(records: Sequence[Any]) -> Objects:
 
 
 def option_columns(options: Sequence[Option]) -> dict[str, Any]:
-    """The columns of options (at least one, a row each) that the tables of all tasks have."""
+    """The columns of an `OptionTable` of these options (at least one), one row each."""
     numbers: dict[tuple[str, str], int] = {}
     instances = [option.offer.instance for option in options]
     kind = [numbers.setdefault((instance.cloud, instance.name), len(numbers)) for instance in instances]

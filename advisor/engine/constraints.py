@@ -1,8 +1,8 @@
-"""The constraints of a request, and the least change of each with which some spec answers.
+"""The constraints of a request, and the least change of each that lets some spec meet the request.
 
-A constraint finds that change by answering changed requests, so that its result follows the decision itself,
-not a copy of its rules. A looser constraint never loses an answer: so a limit can be searched between a
-value with an answer and one without."""
+A constraint finds that change by having changed requests answered, so that it needs no copy of the engine's
+rules. A looser constraint never loses an answer, so a limit can be bisected between a value with an answer
+and one without."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ _STOPPED = Message(
 
 
 class Effort:
-    """The budget of a search for relaxations: a number of candidates, and none once nobody waits."""
+    """The budget, in candidates, of a search for what to relax; void once no client waits any more."""
 
     def __init__(self, candidates: int = _MOST_CANDIDATES) -> None:
         self._left = candidates
         self.was_stopped = False
 
     def require(self) -> None:
-        """Raises `SpentError` where the budget is spent, or nobody waits any more."""
+        """Raise `SpentError` if the budget is spent, or no client waits any more."""
         if self._left <= 0 or not STILL_WANTED.get()():
             self.was_stopped = True
             raise SpentError
 
     def spend(self, candidates: int) -> None:
-        """Takes a number of candidates off the budget."""
+        """Subtract a number of candidates from the budget."""
         self._left -= candidates
 
     @property
     def notes(self) -> tuple[Message, ...]:
-        """The answer's note on a search that ended early."""
+        """The note that the search ended early; empty if it did not."""
         is_whole = not self.was_stopped and STILL_WANTED.get()()
         return () if is_whole else (_STOPPED,)
 
@@ -132,8 +132,8 @@ _OPTION_TEXTS: dict[str, Callable[[SpecQuestion], str | None]] = {
 
 
 class Limit(Constraint):
-    """A number that a spec has to keep; with `most` it is an upper limit, which grows when relaxed. `exact`:
-    the rows that answer without the limit show the least change, so that no search is needed."""
+    """A limit on a number: an upper limit if `most`, else a lower one. If `exact`, the rows that answer
+    without the limit show the least change, so that no search is needed."""
 
     def __init__(
         self, name: str, option: str, field: str = "", *, most: bool = True, exact: bool = True
@@ -143,7 +143,7 @@ class Limit(Constraint):
         self.exact = exact
 
     def needs(self, request: R, table: T, answerer: Answerer[R, T]) -> Floats:
-        """For each row the limit that it just keeps."""
+        """The strictest limit that each row meets, (rows,)."""
         return answerer.needs(self.name, request, table)
 
     def rounded(self, value: float) -> float:
@@ -158,22 +158,22 @@ class Limit(Constraint):
         return self._closer(request, answerer, good)
 
     def _needed(self, request: R, answerer: Answerer[R, T], value: Any) -> float | None:
-        """The nearest limit that some row keeps, of those that answer with the limit `value`."""
+        """The strictest limit met by a row that answers under the limit `value`; None if there is none."""
         table = answerer.answers(self.put(request, value))
         if table is None:
             return None
         needed = self.needs(request, table, answerer)
-        # A row without the fact (a GPU without known memory) keeps no limit on this fact.
+        # A row without the fact (a GPU without known memory) meets no limit on this fact.
         needed = needed[needed > 0]
         if not len(needed):
             return None
         return self.rounded(float(needed.min() if self.most else needed.max()))
 
     def _closer(self, request: R, answerer: Answerer[R, T], good: float) -> float | None:
-        """The limit found between `good`, which should answer, and the present limit, which does not. The
-        result is checked with a request of its value: where a limit cuts a search for disk orders short, this
-        may miss the order that would keep the limit."""
-        wider = (self.rounded(self._within(good, -_CLOSE * step)) for step in (0, 1, 3, 10, 30))
+        """The limit nearest to the present one that answers, starting from `good`, which should answer. The
+        result is checked by a request, because under a limit the search for disk orders may end before the
+        order that meets it. None if no such limit is found."""
+        wider = (self.rounded(self._tighter(good, -_CLOSE * step)) for step in (0, 1, 3, 10, 30))
         limit = next((limit for limit in wider if self._answers(request, answerer, limit)), None)
         if limit is None:
             return None
@@ -184,7 +184,7 @@ class Limit(Constraint):
     def _between(self, request: R, answerer: Answerer[R, T], good: float) -> float:
         """The limit that answers nearest to the present one, starting from `good`, which answers."""
         bad = self.get(request)
-        tried = self._within(good, _A_FIGURE)
+        tried = self._tighter(good, _A_FIGURE)
         for _ in range(_ROUNDS):
             tried = self.rounded(tried)
             if not min(good, bad) < tried < max(good, bad):
@@ -204,7 +204,7 @@ class Limit(Constraint):
     def _answers(self, request: R, answerer: Answerer[R, T], value: float) -> bool:
         return answerer.answers(self.put(request, value)) is not None
 
-    def _within(self, good: float, share: float) -> float:
+    def _tighter(self, good: float, share: float) -> float:
         return good + share * good * (-1 if self.most else 1)
 
 
@@ -398,7 +398,7 @@ class Confidence(Constraint):
 
 
 def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint]:
-    """The set constraints that all tasks share, the given `choices`, and place, market and confidence."""
+    """Yield the constraints that a request sets: those that all tasks share, and the given `choices`."""
     yield from _hardware_constraints(request)
     named = (
         Choice("gpus", "--gpu", ()),
@@ -417,7 +417,7 @@ def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint
 
 
 def _hardware_constraints(request: SpecQuestion) -> Iterator[Constraint]:
-    """The set constraints on the machine, each end of a range as a separate one."""
+    """Yield the constraints on the machine that a request sets; each end of a range is one."""
     for field, option in (("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu")):
         for side in ("least", "most"):
             if getattr(getattr(request, field), side) is not None:

@@ -70,7 +70,7 @@ def explain(
         bottleneck_rate=bound,
         next_stage=following,
         next_rate=rates[following] if following else None,
-        gains=_gains(model, workload, resources, prediction),
+        gains=_step_gains(model, workload, resources, prediction),
         distances=model.distances(workload, resources, prediction),
     )
 
@@ -94,7 +94,7 @@ def changes(model: PerformanceModel, workload: Workload, has: Resources) -> Iter
         yield Change("batch_size", batch, larger, has)
 
 
-def _gains(
+def _step_gains(
     model: PerformanceModel, workload: Workload, has: Resources, before: Prediction
 ) -> tuple[Gain, ...]:
     changed = list(changes(model, workload, has))
@@ -167,8 +167,8 @@ def with_cheaper_specs(
     preparations: Preparations,
     model: PerformanceModel,
 ) -> tuple[OtherSetting, ...]:
-    """The settings, each with the spec that reaches the target under it, where that costs clearly less. It is
-    searched among GPUs that are just too slow so far, and needs observations of the setting's gain."""
+    """The settings, each with a spec that meets the target only with it, if that costs clearly less. Only
+    GPUs that are a little too slow without it are searched, and only gains known for them count."""
     request, chosen = answer.request, answer.chosen
     if chosen is None or not request.ranks_by_price:
         return tuple(settings)
@@ -186,7 +186,7 @@ def with_cheaper_specs(
         if other is None or gpu is None:
             return None
         before = replace(other.workload, **{setting.field: getattr(chosen.workload, setting.field)})
-        gains = _gains_on(model, before, gpu, request.confidence)
+        gains = _gpu_gains(model, before, gpu, request.confidence)
         return other if any(gain.setting.name == setting.name for gain in gains) else None
 
     return tuple(replace(setting, instead=cheaper(setting)) for setting in settings)
@@ -208,7 +208,7 @@ def _other_settings(
         return ()
 
     def prepared() -> _Settings:
-        gains = _gains_on(model, workload, gpu, confidence)
+        gains = _gpu_gains(model, workload, gpu, confidence)
         pairs = [(gain.workload, resources) for gain in gains]
         return _Settings(gains, model.prepare(pairs, confidence=confidence) if pairs else None)
 
@@ -217,27 +217,27 @@ def _other_settings(
     if rows is None:
         return ()
     after = rows.with_disks(range(len(gains)), [resources.disk] * len(gains))
-    return _settings(gains, [prediction.times(count) for prediction in after], before)
+    return _settings_with_rates(gains, [prediction.times(count) for prediction in after], before)
 
 
 def with_settings(on_gpu: OnGpu, model: PerformanceModel) -> OnGpu:
     """The prediction for a GPU alone, with the rates under other settings."""
     if on_gpu.workload is None or on_gpu.prediction is None:
         return on_gpu
-    gains = _gains_on(model, on_gpu.workload, on_gpu.gpu, on_gpu.prediction.confidence)
+    gains = _gpu_gains(model, on_gpu.workload, on_gpu.gpu, on_gpu.prediction.confidence)
     after = [
         model.predict_gpu([gain.workload], on_gpu.gpu, confidence=on_gpu.prediction.confidence)[0]
         for gain in gains
     ]
-    return replace(on_gpu, other_settings=_settings(gains, after, on_gpu.prediction))
+    return replace(on_gpu, other_settings=_settings_with_rates(gains, after, on_gpu.prediction))
 
 
-def _gains_on(model: PerformanceModel, workload: Workload, gpu: Gpu, confidence: float) -> list[SettingGain]:
+def _gpu_gains(model: PerformanceModel, workload: Workload, gpu: Gpu, confidence: float) -> list[SettingGain]:
     gains = model.setting_gains(workload, gpu, confidence=confidence)
     return [gain for gain in gains if model.gpu_memory_mib(gain.workload) <= gpu.memory_mib]
 
 
-def _settings(
+def _settings_with_rates(
     gains: Sequence[SettingGain], after: Sequence[Prediction], before: Prediction
 ) -> tuple[OtherSetting, ...]:
     return tuple(

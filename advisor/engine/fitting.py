@@ -1,8 +1,8 @@
-"""Searches disk orders between the catalogue's sizes, for the instances that may be shown.
+"""Finds the best disk order, between the catalogue's sizes, for each instance that may be shown.
 
-The catalogue's sizes show which instances answer at all. For those that may be chosen or shown, a search
-finds the disk order that ranks best: the smallest that reaches a target, or the one that makes a run or a
-sample cheapest. It is then predicted at every batch size."""
+With the catalogue's sizes it is known which instances answer at all. For those that may be chosen or shown, a
+search finds the disk order that ranks best: the smallest that reaches a target, or the one that makes a run
+or a sample cheapest. It is then predicted at every batch size."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed
 from advisor.engine.table import Table, best_of_each
 from advisor.questions.network import NetworkQuestion
 
-# The most rounds of a search over one part. A round leaves a quarter of the range: 4 ** 8 steps are more than
-# there are whole units.
+# The most rounds of a search over one part of an order. A round leaves a quarter of the range, and no range
+# has 4 ** 8 whole units.
 _ROUNDS = 8
 # Two computations of the same amount of a part differ by up to this share.
 _SAME = 1e-9
@@ -38,7 +38,7 @@ def with_fitted_disks(
     request: NetworkQuestion, catalog: Catalog, table: Table, rows: Booleans, last_shown: float = math.inf
 ) -> Table:
     """The (completed) table, followed by rows with the best disk orders for those instances among `rows`
-    that may be chosen or shown. Rows that rank beyond `last_shown` are never shown."""
+    that may be chosen or shown. Rows with a rank above `last_shown` are never shown."""
     if request.disk is not None:
         return table
     if request.max_usd_per_hour is not None:
@@ -49,7 +49,7 @@ def with_fitted_disks(
         table = _Fitting(every, catalog, math.inf).fitted(table, rows & ~answers[table.kind])
         rows = np.append(rows, np.ones(len(table) - len(rows), dtype=bool))
     if request.max_run_usd is not None:
-        # Where one size is too slow and the next too dear, a size between them may keep the limit.
+        # Where one size is too slow and the next too dear, a size between them may meet the limit.
         anyhow = replace(request, max_run_usd=None, max_results=len(table) + 1)
         table = _Fitting(anyhow, catalog, math.inf, by_limit=True).fitted(table, rows)
         rows = np.append(rows, np.ones(len(table) - len(rows), dtype=bool))
@@ -57,7 +57,7 @@ def with_fitted_disks(
 
 
 class _Fitting(Struct, frozen=True):
-    """One search over all instances; with `by_limit` rows rank by the cost of the run that is limited."""
+    """A search for disk orders for all instances; if `by_limit`, rows rank by the cost of the run."""
 
     request: NetworkQuestion
     catalog: Catalog
@@ -67,11 +67,11 @@ class _Fitting(Struct, frozen=True):
     def fitted(self, table: Table, rows: Booleans) -> Table:
         """The table, followed by rows with the orders found, at every batch size."""
         able = table.take(np.flatnonzero(rows))
-        able = able.take(self._enough(able))
+        able = able.take(self._meets_limits(able))
         if not len(able):
             return table
         keys = self._keys(able)
-        limits = self._limits(able, keys, best_of_each(able.option, *keys))
+        limits = self._ranks_to_beat(able, keys, best_of_each(able.option, *keys))
         orders = self._cheapest_orders(able, self._worth_fitting(able, keys, limits))
         wanted = [
             (option, disk)
@@ -83,19 +83,19 @@ class _Fitting(Struct, frozen=True):
         wanted.sort(key=lambda order: order[0])
         return table.beside(completed(self.request, table.source.with_disks(wanted)))
 
-    def _enough(self, table: Table) -> Booleans:
+    def _meets_limits(self, table: Table) -> Booleans:
         return answering(self.request, table, but_for=("over_max_price",))
 
     def _keys(self, table: Table) -> _Keys:
-        """The sort keys of rows. Those beyond the price limit come last: where the cost of samples ranks, an
-        order beyond the limit could otherwise hide those within it."""
+        """The sort keys of rows. Rows above the price limit come last: if rows rank by the cost of samples, a
+        row above the limit could otherwise hide those within it."""
         most = self.request.max_usd_per_hour
         beyond = np.zeros(len(table)) if most is None else np.maximum(0.0, table.usd - most)
         if self.by_limit and table.hours is not None:
             return beyond, table.hours[level_of(self.request)] * table.usd, -table.lower
         return beyond, rank(self.request, table), -table.lower
 
-    def _limits(self, table: Table, keys: _Keys, best: Integers) -> Floats:
+    def _ranks_to_beat(self, table: Table, keys: _Keys, best: Integers) -> Floats:
         """The rank that each option must beat: of its `best` row, or of the last spec to show."""
         beyond, rank, _ = keys
         ranks = np.where(beyond[best] > 0, np.inf, rank[best])
@@ -136,7 +136,7 @@ class _Fitting(Struct, frozen=True):
         return Orders(disks.rules[disk_type], disks.fitting_size(disk_type, dataset_gib))
 
     def _may_win(self, table: Table, rows: Integers, disk_usd: Floats, limits: Floats) -> Booleans:
-        """Which rows could rank within the limits with disks of that price, by the upper bounds of rates."""
+        """A mask of the rows that could rank within the limits at these disk prices and the best rates."""
         request = self.request
         usd = table.count[rows] * (table.offer_usd[rows] + disk_usd)
         least = usd
@@ -145,15 +145,15 @@ class _Fitting(Struct, frozen=True):
         allowed = usd <= (request.max_usd_per_hour or math.inf)
         return np.asarray(allowed & (least <= limits[table.option[rows]]) & (least < np.inf))
 
-    def _ordered(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Table:
+    def _rows_with_disks(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Table:
         """The rows with other disks on as many instances as before, so that a larger disk is never slower."""
         made = with_runs(self.request, table.with_orders(rows, disks))
         return at_count(made, table.count[rows])
 
     def _cheapest_orders(self, table: Table, starts: Integers) -> list[tuple[int, Disk]]:
-        """For each start its row and the disk found that ranks best, by varying rate, IOPS, both together, or
-        the size that buys them. An order replaces another only where it ranks before it."""
-        disks, keys = table.disk[starts].tolist(), self._ranked(table.take(starts))
+        """For each start its row and the best disk found by varying its rate, IOPS, both together, or the
+        size that includes them. An order replaces another only if it ranks before it."""
+        disks, keys = table.disk[starts].tolist(), self._key_rows(table.take(starts))
         ranked = zip(starts.tolist(), disks, keys, strict=True)
         searches = [
             _Search(start, disk, self._orders(table, start, disk.choice.type), keys, disk.choice)
@@ -171,29 +171,29 @@ class _Fitting(Struct, frozen=True):
         return [(search.start, search.disk) for search in searches]
 
     def _try_between(self, table: Table, searches: Sequence[_Search]) -> None:
-        """Makes one round: tries orders between the ends of every search, keeps the best, and takes its
-        neighbours as the new ends."""
+        """Run one round: try orders between the ends of every search, keep the best, and make its neighbours
+        the new ends."""
         tried = [(search, *new) for search in searches for new in search.untried()]
         if tried:
             starts = [search.start for search, *_ in tried]
             disks = [
                 order_attached(self.catalog, table.offer(search.start), order) for search, _, order in tried
             ]
-            made = self._ordered(table, np.array(starts), disks)
-            answers = zip(tried, disks, self._enough(made).tolist(), self._ranked(made), strict=True)
+            made = self._rows_with_disks(table, np.array(starts), disks)
+            answers = zip(tried, disks, self._meets_limits(made).tolist(), self._key_rows(made), strict=True)
             for (search, amount, _), disk, enough, keys in answers:
                 if enough and keys < search.keys:
                     search.keys, search.disk, search.amount = keys, disk, amount
         for search in searches:
             search.narrow()
 
-    def _ranked(self, table: Table) -> list[tuple[float, float, float]]:
+    def _key_rows(self, table: Table) -> list[tuple[float, float, float]]:
         return list(zip(*(column.tolist() for column in self._keys(table)), strict=True))
 
 
 class _Search(Struct):
-    """The state of a search from a start: the best disk so far, the range of the varied part, and `base`, the
-    best order before this part was varied."""
+    """A search from one row: the best disk so far, the range of the part that is varied now (`low`, `high`),
+    and `base`, the best order before that."""
 
     start: int
     disk: Disk
@@ -209,7 +209,7 @@ class _Search(Struct):
     settled: dict[str, DiskChoice] = field(default_factory=dict)
 
     def begin(self, part: str) -> bool:
-        """Starts to vary a part; False where it cannot be varied, or nothing has changed since it was."""
+        """Start to vary a part; False if it cannot be varied, or nothing has changed since it last was."""
         self.part, self.base = part, self.disk.choice
         if self.settled.get(part) == self.base:
             return False
@@ -229,7 +229,7 @@ class _Search(Struct):
                 yield amount, order
 
     def narrow(self) -> None:
-        """Makes the neighbours of the best amount the new ends."""
+        """Make the neighbours of the best amount the new ends."""
         amounts = (*self.amounts, self.high)
         below = bisect_left(amounts, self.amount * (1 - _SAME))
         above = bisect_right(amounts, self.amount * (1 + _SAME))
@@ -238,8 +238,8 @@ class _Search(Struct):
 
 
 def _at_best_batch(table: Table, rows: Integers) -> Integers:
-    """For each row that of its spec with the highest lower bound, which needs the smallest disk; of rows that
-    the disk holds back alike, that with the largest batch, which gains most from a faster disk."""
+    """For each row, the row of the same spec at the batch with the highest lower bound, since that needs the
+    smallest disk. Of equal bounds the largest batch counts, which gains most from a faster disk."""
     spec = table.spec * (MOST_INSTANCES + 1) + table.count
     same = np.flatnonzero(np.isin(spec, spec[rows]))
     best = same[best_of_each(spec[same], -table.lower[same], -table.batch[same])]

@@ -58,7 +58,7 @@ class Limit(Struct, frozen=True):
 
 
 def require_countable(request: NetworkQuestion) -> None:
-    """Raises `UsageError` for several independent instances that would have to train together."""
+    """Raise `UsageError` for several independent instances that would have to train together."""
     if request.max_count > 1 and request.task is Task.TRAINING:
         raise UsageError(
             Message(
@@ -71,20 +71,20 @@ def require_countable(request: NetworkQuestion) -> None:
 
 
 def wants_front(request: NetworkQuestion) -> bool:
-    """Whether the answer has the front of price and rate: without a target, or where the request wants it."""
+    """Return whether the answer has the front of price and rate: without a target, or on request."""
     return request.target_throughput is None or request.pareto
 
 
 def is_plain(request: NetworkQuestion) -> bool:
-    """Whether only the rate and the hourly price decide, so that few types can be near the best."""
+    """Return whether only the rate and the hourly price decide, so that few types can be near the best."""
     return request.ranks_by_price and not wants_front(request)
 
 
 def completed(request: NetworkQuestion, table: Table) -> Table:
     """The table with the hours of runs, and with the instances that each row needs, up to `max_count`.
     Independent instances have the bottleneck of a single one, and their errors are fully correlated: the
-    lower bound of n is n times that of one (docs/scaling.md). Where a miss counts by its cost, more rows
-    follow, with larger counts up to that whose lower bound is enough: more instances miss less often."""
+    lower bound of n is n times that of one (docs/internals/scaling.md). If a miss counts by its cost, rows
+    with more instances follow, which miss less often, up to the count whose lower bound is enough."""
     table = with_runs(request, table)
     if request.max_count == 1:
         return table
@@ -183,7 +183,7 @@ def cost(request: NetworkQuestion, table: Table, level: Level = Level.MEDIAN) ->
 
 
 def rank(request: NetworkQuestion, table: Table) -> Floats:
-    """The expected cost that rows rank by: their cost, and that of a miss times its chance."""
+    """The cost by which rows are ranked; unless the request is sure, with the expected cost of a miss."""
     costs = cost(request, table)
     return costs if request.is_sure else expected_cost(costs, _chances(request, table))
 
@@ -215,7 +215,7 @@ def aims(request: NetworkQuestion, table: Table) -> list[Aim]:
 
 
 def level_of(request: SpecQuestion) -> Level:
-    """The level that must keep target and limits: bounds, or medians where a miss counts by its cost."""
+    """The level at which a spec must meet target and limits: the median if a miss counts by its cost."""
     return Level.SURE if request.is_sure else Level.MEDIAN
 
 
@@ -241,12 +241,12 @@ def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:
 
 
 def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] = ()) -> Booleans:
-    """Which rows keep all limits except those with the reasons `but_for`."""
+    """A mask (n,) of the rows that meet all limits except those with the reasons `but_for`."""
     return keeping_all(limits(request, table), len(table), but_for)
 
 
 def keeping_all(judged: Iterable[Limit], count: int, but_for: Sequence[str] = ()) -> Booleans:
-    """Which of `count` rows keep all of these limits except those with the reasons `but_for`."""
+    """A mask (`count`,) of the rows that meet all of these limits except those with the reasons `but_for`."""
     keeps = np.ones(count, dtype=bool)
     for limit in judged:
         if limit.reason not in but_for:
@@ -324,7 +324,7 @@ def closest_of_each(
         keeps = rows[limit.keeps[rows]]
         lost = rows[~np.isin(kinds[rows], kinds[keeps])]
         # Equal rates may differ in their last digits: rounded, the cheapest of them is taken.
-        best = lost[best_of_each(kinds[lost], -_about(limit.nearness[lost]), usd[lost])]
+        best = lost[best_of_each(kinds[lost], -_to_nine_digits(limit.nearness[lost]), usd[lost])]
         closest |= {int(kinds[row]): (row, limit.reason) for row in best.tolist()}
         rows = keeps
     if len(rows):
@@ -333,7 +333,7 @@ def closest_of_each(
 
 
 def factors_of(judged: Iterable[Limit]) -> Callable[[int, str], float]:
-    """The function that returns the factor by which a row misses a reason's limit; inf where unknown."""
+    """A function of (row, reason) that returns by which factor the row misses that limit; inf if unknown."""
     known = {limit.reason: limit.factor for limit in judged if limit.factor is not None}
     return lambda row, reason: float(known[reason][row]) if reason in known else math.inf
 
@@ -343,7 +343,7 @@ def closest(judged: Sequence[Limit], usd: Floats, rows: Integers) -> tuple[int, 
     return closest_of_each(judged, np.zeros(len(usd), dtype=np.intp), usd, rows)[0]
 
 
-def _about(values: Floats) -> Floats:
+def _to_nine_digits(values: Floats) -> Floats:
     """The values rounded to nine significant digits."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** (8 - np.floor(np.log10(np.abs(values))))

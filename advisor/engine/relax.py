@@ -145,7 +145,7 @@ class Relaxer(Generic[R, O, T, C, A]):
         return float(run.median if run else way.gives.spec.total_usd_per_hour)
 
     def _is_needless(self, way: Relaxation, ways: Iterable[Relaxation]) -> bool:
-        """Whether a part of its changes already gives a spec that costs no more."""
+        """Return whether a part of its changes already gives a spec that costs no more."""
         names = {change.constraint for change in way.changes}
         return any(
             {change.constraint for change in other.changes} < names and self._cost(other) <= self._cost(way)
@@ -248,12 +248,12 @@ def _ratio(change: Change) -> float:
 
 
 def _is_many_times(way: Relaxation, most: float = _MOST_TIMES) -> bool:
-    """Whether an upper limit grows by more than a factor."""
+    """Return whether an upper limit grows by more than a factor."""
     return any(each.constraint.startswith("max_") and _ratio(each) > most for each in way.changes)
 
 
 def _cuts_target(way: Relaxation) -> bool:
-    """Whether a target is cut so far that it would be another question."""
+    """Return whether a target is cut so far that it would be another question."""
     return any(each.constraint.startswith(_TARGETS) and _ratio(each) < _TARGET_LEFT for each in way.changes)
 
 

@@ -137,7 +137,7 @@ _RUN_TOKENS: Any = _language(
 
 
 def network_hint(name: str, task: LanguageTask) -> Message | None:
-    """A hint that a network has this name; None where none has."""
+    """The hint that a name belongs to a network, not to a language model; None if it does not."""
     if not bundled_networks().knows(name):
         return None
     fields = {field: FieldName(field) for field in ("task", "epochs", "samples", "tokens")}
@@ -170,7 +170,7 @@ class LanguageQuestion(spec.SpecQuestion):
 
     @classmethod
     def refuse(cls, values: Mapping[str, Any]) -> None:
-        """`UsageError` for the name of a network: no further field would make it a language model."""
+        """Raise `UsageError` for the name of a network, since no further field can correct that."""
         name = values.get("model")
         if name and (hint := network_hint(name, values["task"])):
             raise wrong("model", "unknown language model '{name}'", name=name, hint=hint)
@@ -397,7 +397,7 @@ class ServingQuestion(LanguageQuestion):
 
     @property
     def ranks_by_price(self) -> bool:
-        """Whether specs are ranked by hourly price; else by the cost of an output token."""
+        """Return whether specs are ranked by hourly price; else by the cost of an output token."""
         return bool(self.targets)
 
     @property
@@ -491,12 +491,12 @@ class TuningQuestion(LanguageQuestion):
 
     @property
     def ranks_by_price(self) -> bool:
-        """Whether specs are ranked by hourly price; else by the cost of the run."""
+        """Return whether specs are ranked by hourly price; else by the cost of the run."""
         return not self.ends
 
     @property
     def ends(self) -> bool:
-        """Whether only the whole run counts, since there is no target rate."""
+        """Return whether only the whole run counts, since there is no target rate."""
         return self.target_tokens_per_second is None
 
     @property

@@ -1,4 +1,4 @@
-"""`advisor.report-diff/1`: what changed between two saved reports or recommendations.
+"""Compares two saved reports or recommendations, as a document of schema `advisor.report-diff/1`.
 
 Both documents are read as flat maps (a price, an interval or a reason for each spec or type), whose keys and
 values are then compared."""
@@ -49,7 +49,7 @@ class Workload(NamedTuple):
 
     @property
     def about(self) -> tuple[str, str]:
-        """The task and model; they pair workloads whose names differ."""
+        """The task and model, by which workloads with different names are paired."""
         request = self.recommendation["request"]
         return request["task"], request["model"]
 
@@ -178,15 +178,15 @@ def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
     before, after = workloads_of(old), workloads_of(new)
     pairs = _paired(before, after)
     rows = [_workload_change(name, was, now) for name, was, now in pairs]
-    stands_on = _stands_on(*(_context(document, pairs, side) for side, document in enumerate((old, new))))
+    stands_on = _fact_changes(*(_evidence(document, pairs, side) for side, document in enumerate((old, new))))
     # Count only workloads with a pick on both sides: a new or removed one makes nothing dearer.
     both = [(was, now) for _, was, now in pairs if was and now and was.pick and now.pick]
     hourly = _sums(both, lambda workload: workload.kept_usd_per_hour)
     monthly = hourly and hourly | {name: per_month(hourly[name]) for name in ("old", "new")}
     return {
         "schema": SCHEMA,
-        "old": _head(old, len(before), *files[:1]),
-        "new": _head(new, len(after), *files[1:]),
+        "old": _document_facts(old, len(before), *files[:1]),
+        "new": _document_facts(new, len(after), *files[1:]),
         "changed": any(row["status"] != "same" for row in rows)
         or any(fact["changed"] for fact in stands_on.values()),
         "totals": {
@@ -195,9 +195,9 @@ def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
             "usd_per_month": monthly,
             "month_usd": monthly,
             "run_usd": _sums(both, lambda workload: run_usd(workload.pick)),
-            "all_usd_per_hour": _whole(before, after, lambda workload: workload.kept_usd_per_hour),
-            "all_month_usd": _whole(before, after, lambda workload: workload.month_usd),
-            "all_month_lacks": {"old": list(_lacks(pairs, 0)), "new": list(_lacks(pairs, 1))},
+            "all_usd_per_hour": _sum_change(before, after, lambda workload: workload.kept_usd_per_hour),
+            "all_month_usd": _sum_change(before, after, lambda workload: workload.month_usd),
+            "all_month_lacks": {"old": list(_missing_costs(pairs, 0)), "new": list(_missing_costs(pairs, 1))},
         },
         "stands_on": stands_on,
         "workloads": rows,
@@ -228,19 +228,19 @@ def _paired(old: Mapping[str, Workload], new: Mapping[str, Workload]) -> list[Pa
     return [*pairs, *((name, was, None) for name, was in left.items())]
 
 
-def _head(document: Document, workloads: int, file: str | None = None) -> dict[str, Any]:
+def _document_facts(document: Document, workloads: int, file: str | None = None) -> dict[str, Any]:
     title, day = document.get("title"), str(document["as_of"])
     return {"file": file, "schema": document["schema"], "title": title, "as_of": day, "workloads": workloads}
 
 
-def _whole(old: Mapping[str, Workload], new: Mapping[str, Workload], usd_of: UsdOf) -> dict[str, Any]:
+def _sum_change(old: Mapping[str, Workload], new: Mapping[str, Workload], usd_of: UsdOf) -> dict[str, Any]:
     known = [[usd for each in side.values() if (usd := usd_of(each)) is not None] for side in (old, new)]
     return change(*(sum(usd) if usd else None for usd in known))
 
 
-def _lacks(pairs: Sequence[Pair], side: int) -> Iterator[dict[str, Any]]:
-    """Yield the workloads that the other side's monthly sum includes and that of this `side` (0: old) does
-    not, with their monthly dollars there and the reason."""
+def _missing_costs(pairs: Sequence[Pair], side: int) -> Iterator[dict[str, Any]]:
+    """Yield the workloads that are missing in the monthly sum of this `side` (0: old, 1: new) but not in the
+    other's, with their dollars there and why they are missing."""
     for name, *both in pairs:
         here, there = both[side], both[1 - side]
         if there and there.month_usd is not None and (here is None or here.month_usd is None):
@@ -248,9 +248,9 @@ def _lacks(pairs: Sequence[Pair], side: int) -> Iterator[dict[str, Any]]:
             yield {"name": name, "month_usd": there.month_usd, "why": why}
 
 
-def _stands_on(before: Document, after: Document) -> dict[str, Any]:
-    """Return whether the catalogue, performance model, measurements or program changed. Only facts in both
-    documents are compared; a recommendation has fewer than a report."""
+def _fact_changes(before: Document, after: Document) -> dict[str, Any]:
+    """Return, for the catalogue, models, measurements and program, the old and new facts and whether they
+    differ. Only facts in both documents are compared; a recommendation has fewer than a report."""
     facts = {}
     for name, was in before.items():
         now = after[name]
@@ -260,7 +260,7 @@ def _stands_on(before: Document, after: Document) -> dict[str, Any]:
     return facts
 
 
-def _context(document: Document, pairs: Sequence[Pair], side: int) -> dict[str, dict[str, Any]]:
+def _evidence(document: Document, pairs: Sequence[Pair], side: int) -> dict[str, dict[str, Any]]:
     """Return the catalogue, models, measurements and program behind one document, the first or second `side`
     of each pair. Facts that a recommendation lacks are null."""
     facts = document.get("reproducibility", document)
@@ -292,7 +292,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
             "usd_per_hour": workload.usd_per_hour,
             "run_usd": run_usd(workload.pick),
         }
-    asked = _asked_differently(old, new)
+    asked = _changed_request_fields(old, new)
     # A recommendation alone does not say how often the workload runs.
     tells = bool(old.section and new.section)
     often = [each.section.get("runs_per_month") if tells else None for each in (old, new)]
@@ -310,12 +310,12 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
         "run_usd": _sums([(old, new)], lambda workload: run_usd(workload.pick)),
         "runs_per_month": None if often[0] == often[1] else change(*often),
         "prices": _changed_numbers(old.prices(), new.prices(), spec_document),
-        "predictions": _predictions(old.rates(), new.rates()),
-        "alternatives": _alternatives(old.ranked(), new.ranked()),
-        "rejected": _rejected(old, new),
-        "measured": _measured(old.section, new.section),
-        "warnings": _texts(old, new, "warnings"),
-        "assumptions": _texts(old, new, "assumptions"),
+        "predictions": _prediction_changes(old.rates(), new.rates()),
+        "alternatives": _alternative_changes(old.ranked(), new.ranked()),
+        "rejected": _rejection_changes(old, new),
+        "measured": _measured_changes(old.section, new.section),
+        "warnings": _text_changes(old, new, "warnings"),
+        "assumptions": _text_changes(old, new, "assumptions"),
     }
     # Warnings and assumptions do not count as changes: some state an age, which differs each day.
     lists = [asked, rows["runs_per_month"], rows["prices"], rows["predictions"]]
@@ -327,7 +327,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
     return {"name": name, "old_name": old.name, "status": status, "unit": unit, **rows}
 
 
-def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> list[dict[str, Any]]:
+def _prediction_changes(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> list[dict[str, Any]]:
     """Return the specs whose interval (samples/s) changed, the largest change of the median first."""
     rows = [
         {
@@ -344,7 +344,7 @@ def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> li
     return sorted(rows, key=lambda row: -abs(row["median"]["percent"] or 0.0))
 
 
-def _alternatives(old: Mapping[Key, int], new: Mapping[Key, int]) -> dict[str, Any]:
+def _alternative_changes(old: Mapping[Key, int], new: Mapping[Key, int]) -> dict[str, Any]:
     keys = _came_and_went(old, new)
     moved = [key for key in new if key in old and old[key] != new[key]]
     return {
@@ -354,7 +354,7 @@ def _alternatives(old: Mapping[Key, int], new: Mapping[Key, int]) -> dict[str, A
     }
 
 
-def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
+def _rejection_changes(old: Workload, new: Workload) -> dict[str, Any]:
     before, after = ({name: row["reason"] for name, row in side.rejections().items()} for side in (old, new))
     names = _came_and_went(before, after)
     both = [name for name in after if name in before and before[name] != after[name]]
@@ -368,7 +368,7 @@ def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
     }
 
 
-def _measured(old: Document, new: Document) -> dict[str, Any]:
+def _measured_changes(old: Document, new: Document) -> dict[str, Any]:
     """Return how the measured samples per second of this network and task changed, by trial."""
     if not (old.get("complete") and new.get("complete")):
         return {"came": [], "went": [], "changed": []}
@@ -379,12 +379,12 @@ def _measured(old: Document, new: Document) -> dict[str, Any]:
     return trials | {"changed": _changed_numbers(before, after, lambda name: {"trial_id": name})}
 
 
-def _texts(old: Workload, new: Workload, name: str) -> dict[str, Any]:
+def _text_changes(old: Workload, new: Workload, name: str) -> dict[str, Any]:
     before, after = (dict.fromkeys(side.recommendation.get(name) or ()) for side in (old, new))
     return _came_and_went(before, after)
 
 
-def _asked_differently(old: Workload, new: Workload) -> list[dict[str, Any]]:
+def _changed_request_fields(old: Workload, new: Workload) -> list[dict[str, Any]]:
     before, after = old.recommendation["request"], new.recommendation["request"]
     return [
         {"field": name, "old": before.get(name), "new": after.get(name)}
@@ -412,7 +412,7 @@ def _pick_block(pick: Document | None) -> dict[str, Any] | None:
 def _reasons(old: Workload, new: Workload, before: Key | None, after: Key | None) -> Iterator[dict[str, Any]]:
     """Yield why the pick changed. If the question differs, that is the only reason given. Otherwise the
     reasons are what became of the old pick, and the prices of both picks."""
-    fields = _asked_differently(old, new)
+    fields = _changed_request_fields(old, new)
     if fields:
         yield {"kind": "request", "fields": [field["field"] for field in fields]}
         return

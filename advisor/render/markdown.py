@@ -50,11 +50,11 @@ def rendered(blocks: Sequence[Block]) -> Iterator[str]:
                 yield f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
             elif content:
                 yield from (f"### {title}", *content)
-        elif text := _leaf(block):
+        elif text := _leaf_markdown(block):
             yield text
 
 
-def _leaf(block: Leaf) -> str:
+def _leaf_markdown(block: Leaf) -> str:
     match block:
         case Paragraph(text, kind):
             return f"**{md_text(text)}**" if kind == "answer" else md_text(text)
@@ -68,12 +68,12 @@ def _leaf(block: Leaf) -> str:
         case Command(text):
             return md_block(text, "sh")
         case Chart(table=table):
-            return _table(table) if table else ""
+            return _table_markdown(table) if table else ""
         case Table():
-            return _table(block)
+            return _table_markdown(block)
 
 
-def _table(table: Table) -> str:
+def _table_markdown(table: Table) -> str:
     rows = []
     for record in table.records:
         first, *others = [

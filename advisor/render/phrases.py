@@ -1,4 +1,4 @@
-"""Words and numbers in answers about language models."""
+"""Formats names, numbers and commands for answers about language models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def engine_text(candidate: GenerationCandidate) -> str:
 
 
 def way_text(placed: Mapping[str, Any]) -> str:
-    """'2 x TP4', '1 x DP8': a document's placement."""
+    """Return a placement: '2 x TP4' (replicas, tensor parallel) or '1 x DP8' (data parallel)."""
     ranks = placed.get("data_parallel", 1)
     return f"{placed['replicas']} x " + (f"DP{ranks}" if ranks > 1 else f"TP{placed['tensor_parallel']}")
 
@@ -72,7 +72,7 @@ def speculation_words(tokens: str, drafter: str | None) -> list[str]:
 
 
 def speculation_message(request: Mapping[str, Any]) -> Message | None:
-    """'4 tokens a step drafted by meta-llama/Llama-3.1-8B', or None if the question has no speculation."""
+    """Return '4 tokens a step drafted by meta-llama/Llama-3.1-8B', or None without speculation."""
     if not request.get("draft_acceptance"):
         return None
     return Message(
@@ -83,8 +83,8 @@ def speculation_message(request: Mapping[str, Any]) -> Message | None:
 
 
 def trial_command(candidate: GenerationCandidate, request: ServingQuestion) -> str:
-    """Return the command that measures one replica on one instance, at its share of the whole load. If the
-    command starts the engine, it passes on the speculation."""
+    """Return the command that measures one replica on one instance, at its share of the whole load. A
+    command that starts vLLM has the arguments for speculative decoding, too."""
     placement = candidate.placement
     replicas = placement.replicas * candidate.spec.count // placement.nodes
     alone = placement.nodes == placement.ranks == 1  # else an export starts it

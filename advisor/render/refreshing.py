@@ -21,14 +21,14 @@ _MOST = 20
 
 def price_changes_text(document: Document) -> str:
     """Return the totals and the largest changes, then their effect on each saved answer."""
-    lines = [f"Prices of {document['old']} and of {document['new']}", "", *_totals(document["totals"])]
-    lines += _largest(document["prices"])
+    lines = [f"Prices of {document['old']} and of {document['new']}", "", *_total_lines(document["totals"])]
+    lines += _largest_changes(document["prices"])
     for answer in document["answers"]:
         lines += ["", *_answer_lines(answer)]
     return "\n".join(lines) + "\n"
 
 
-def _totals(totals: list[Document]) -> list[str]:
+def _total_lines(totals: list[Document]) -> list[str]:
     """Return the clouds and markets with a change, then how many other prices are the same."""
     if not totals:
         return ["Neither has any such price."]
@@ -50,7 +50,7 @@ def _totals(totals: list[Document]) -> list[str]:
     return [*lines, f"{still:,} {others} are the same."]
 
 
-def _largest(rows: list[Document]) -> Iterator[str]:
+def _largest_changes(rows: list[Document]) -> Iterator[str]:
     changed = [row for row in rows if row["old"] and row["new"]]
     if not changed:
         return
@@ -62,7 +62,7 @@ def _largest(rows: list[Document]) -> Iterator[str]:
             format_usd(row["old"]["usd_per_hour"]),
             format_usd(row["new"]["usd_per_hour"]),
             _signed_percent(row["percent"]),
-            _kinds(row["old"]["kind"], row["new"]["kind"]),
+            _kind_change(row["old"]["kind"], row["new"]["kind"]),
         ]
         for row in changed[:_MOST]
     ]
@@ -83,7 +83,7 @@ def _answer_lines(answer: Document) -> Iterator[str]:
                 for name in ("saved_usd_per_hour", "old", "new")
             ),
             _signed_percent(spec["percent"]),
-            _kinds(spec["old_kind"], spec["new_kind"]),
+            _kind_change(spec["old_kind"], spec["new_kind"]),
         ]
         for spec in answer["specs"]
     ]
@@ -108,7 +108,7 @@ def _signed_percent(value: float | None) -> str:
     return "-" if value is None else f"{value:+.1f} %"
 
 
-def _kinds(old: str | None, new: str | None) -> str:
+def _kind_change(old: str | None, new: str | None) -> str:
     return str(new) if old == new else f"{old or 'none'} -> {new or 'none'}"
 
 

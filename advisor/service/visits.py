@@ -1,4 +1,4 @@
-"""One HTTP request as the gate, the routes and the audit log share it: its caller and the scope it needs."""
+"""What the gate, the routes and the audit log share about a request, such as its caller and needed scope."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Visit(Struct):
             pass
 
     def still_waits(self) -> bool:
-        """Whether the client is still connected and has waited less than `PATIENCE_SECONDS`."""
+        """Return whether the client is still connected and has waited less than `PATIENCE_SECONDS`."""
         return not self.has_left and time.monotonic() < self.began + PATIENCE_SECONDS
 
     @property
@@ -88,17 +88,17 @@ class Visit(Struct):
 
     @property
     def changes(self) -> bool:
-        """Whether the request's method may change something."""
+        """Return whether the request's method may change something."""
         return self.method not in _SAFE_METHODS
 
     @property
     def is_open(self) -> bool:
-        """Whether the request's path needs no key."""
+        """Return whether the request's path needs no key."""
         return self.path in _OPEN or self.path.startswith(_OPEN_FOLDER)
 
     @property
     def wants_page(self) -> bool:
-        """Whether a browser is opening a page, so that it can be redirected to the login."""
+        """Return whether a browser is opening a page, so that it can be redirected to the login."""
         is_page = not self.path.startswith("/v1") and self.path != "/metrics"
         return is_page and self.method == "GET" and "text/html" in self.headers.get("accept", "")
 

@@ -1,4 +1,4 @@
-"""Locks that end with the process that holds them, even a killed one; and leases of trials (`LeaseBook`).
+"""Locks that are released when their process ends, even if killed; and leases of trials (`LeaseBook`).
 
 PostgreSQL: an advisory lock of a session, which the server ends with the connection. SQLite: `flock` on a
 file beside the database (for one in memory, in a temporary folder), which the kernel ends with the process.
@@ -42,7 +42,7 @@ class Leases:
         """See `LeaseBook`. Rows go in by trial id: in one order, two processes never deadlock."""
         held = columns_of(owner) | {"expires_at": DatabaseSeconds() + self._seconds}
         rows = [held | {"trial_id": name, "label": label} for name, label in sorted(labels.items())]
-        return self._database.write(lambda connection: _take(connection, rows)) if rows else set()
+        return self._database.write(lambda connection: _take_leases(connection, rows)) if rows else set()
 
     def begin(self, trial_id: str, owner: Owner, label: str) -> None:
         begun = LEASES.update().where(_is_lease(trial_id, owner.name))
@@ -67,7 +67,7 @@ class Leases:
 
     def held(self) -> dict[str, Held]:
         held = {}
-        for row in self._database.rows(_query()):
+        for row in self._database.rows(_select_leases()):
             if _is_in_force(row):
                 here, label = bool(row.place) and row.place == place(), row.label or ""
                 driver = row.trial_id, row.host, row.pid, row.left, row.held
@@ -75,8 +75,8 @@ class Leases:
         return held
 
 
-def _take(connection: sql.Connection, rows: Sequence[dict[str, Any]]) -> set[str]:
-    there = _query().where(LEASES.c.trial_id.in_([row["trial_id"] for row in rows]))
+def _take_leases(connection: sql.Connection, rows: Sequence[dict[str, Any]]) -> set[str]:
+    there = _select_leases().where(LEASES.c.trial_id.in_([row["trial_id"] for row in rows]))
     existing = {lease.trial_id: lease for lease in connection.execute(there)}
     taken = set()
     for row in rows:
@@ -99,7 +99,7 @@ def _is_lease(trial_id: str, owner_name: str) -> sql.ColumnElement[bool]:
     return (LEASES.c.trial_id == trial_id) & (LEASES.c.owner == owner_name)
 
 
-def _query() -> sql.Select[Any]:
+def _select_leases() -> sql.Select[Any]:
     left = (LEASES.c.expires_at - DatabaseSeconds()).label("left")
     held = (DatabaseSeconds() - LEASES.c.taken_at).label("held")
     return sql.select(LEASES, left, held)
@@ -132,7 +132,7 @@ class HeldLock:
         self._released = False
 
     def is_held(self) -> bool:
-        """Whether the lock is still held: False after a lost connection or a replaced file."""
+        """Return whether the lock is still held: False after a lost connection or a replaced file."""
         if isinstance(self._handle, sql.Connection):
             with suppress(SQLAlchemyError):
                 self._handle.execute(sql.text("SELECT 1"))
@@ -172,7 +172,7 @@ class Locks:
         return self._server_lock(number) if self._folder is None else self._file_lock(number)
 
     def is_held(self, number: int) -> bool:
-        """Whether any process has the lock now."""
+        """Return whether any process has the lock now."""
         if self._folder is None:
             values = {"space": _NAMESPACE, "number": number}
             return bool(self._database.read(lambda connection: connection.scalar(_COUNT_HOLDERS, values)))
@@ -222,7 +222,7 @@ class Locks:
 
 
 def _is_file_at(file: IO[bytes], path: Path) -> bool:
-    """Whether the open file is still the one at `path`: its last holder may have removed it meanwhile."""
+    """Return whether the open file is still the one at `path`; its last holder may have removed that."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except OSError:

@@ -127,7 +127,7 @@ def offered_zones(
 def quotas(
     aws: Aws, region: str, wish: InstanceRequirements
 ) -> tuple[set[tuple[str, Market]], list[Finding]]:
-    """Types and markets within the account's quotas; with an unknown quota EC2 decides."""
+    """The (type, market) pairs within the account's quotas; pairs of unknown quotas are left to EC2."""
     allowed: set[tuple[str, Market]] = set()
     findings: dict[str, Finding] = {}
     facts: dict[str, float | None] = {}

@@ -1,1 +1,1 @@
-"""Current prices of AWS, Azure and Google, and AWS's offerings and quotas. Nothing else needs these."""
+"""Fetches current prices from AWS, Azure and Google, and AWS's offerings and quotas."""

@@ -1,4 +1,4 @@
-"""AWS's current prices: with an account on demand, spot and quotas; without one from AWS's public lists.
+"""Fetches AWS's current prices and quotas: with an account by API, without one from AWS's public lists.
 
 With an account this calls `pricing:GetProducts`, `ec2:DescribeSpotPriceHistory`,
 `ec2:DescribeInstanceTypeOfferings` and `servicequotas:GetServiceQuota`.
@@ -6,8 +6,8 @@ With an account this calls `pricing:GetProducts`, `ec2:DescribeSpotPriceHistory`
 The public price list is documented in AWS's "Reading the price list" of the bulk API: `region_index.json`
 names the file of each region. As CSV it has five lines about the list, column names, and a row for each
 price. A file has hundreds of MB, of which we need a few thousand rows, so it is read as a stream. The spot
-advisor is one JSON of some MB, without a date: by region, system and type the saving in percent, and how
-often instances are interrupted."""
+advisor is one JSON of some MB, without a date: the saving in percent and how often instances are interrupted,
+by region, system and type."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQ
     now = datetime.now(UTC)
     operation = "describe_spot_price_history", "SpotPriceHistory", _SPOT
     wanted = {"ProductDescriptions": ["Linux/UNIX"], "StartTime": now, "EndTime": now}
-    rows = _rows(region, names, operation, lambda portion: {"InstanceTypes": portion, **wanted})
+    rows = _described_rows(region, names, operation, lambda portion: {"InstanceTypes": portion, **wanted})
     newest = newest_by_zone(list(rows))
     for name in names:
         yield _spot_quote(name, region, newest.get(name, {}), today)
@@ -131,9 +131,9 @@ _OFFERINGS = "instance type offerings"
 
 
 def offered(names: Sequence[str], region: str) -> frozenset[str]:
-    """The types that the region offers."""
+    """The types of `names` that the region offers; `LiveError` if the service fails."""
     operation = "describe_instance_type_offerings", "InstanceTypeOfferings", _OFFERINGS
-    rows = _rows(
+    rows = _described_rows(
         region,
         names,
         operation,
@@ -142,7 +142,7 @@ def offered(names: Sequence[str], region: str) -> frozenset[str]:
     return frozenset(names) & {required(row, "InstanceType", _OFFERINGS) for row in rows}
 
 
-def _rows(
+def _described_rows(
     region: str,
     names: Sequence[str],
     operation: tuple[str, str, str],

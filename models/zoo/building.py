@@ -47,7 +47,7 @@ _LONGEST = 1024
 
 
 class TransformerBig(nn.Module):
-    """6 + 6 layers; one embedding serves source, target and the softmax."""
+    """The big Transformer: 6 + 6 layers; source, target and softmax share one embedding."""
 
     positions: torch.Tensor
 
@@ -90,20 +90,20 @@ class TransformerBig(nn.Module):
 
 
 def _sinusoids(length: int, width: int) -> torch.Tensor:
-    """Section 3.5 of the paper: sines beside cosines of falling frequency."""
+    """Position encodings (length, width) by section 3.5 of the paper: sines, then cosines."""
     positions = torch.arange(length)[:, None]
     frequency = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
     return torch.cat([torch.sin(positions * frequency), torch.cos(positions * frequency)], dim=1)
 
 
-# The auxiliary heads serve convergence, not the classifier whose speed is asked for.
+# Their auxiliary heads only help training to converge, and are no part of the measured classifier.
 _WITHOUT_AUXILIARY_HEADS = frozenset({"googlenet", "inception_v3"})
 
 
 def build(name: str) -> nn.Module:
-    """The network `name` with random weights: speed does not depend on their values.
+    """The network `name` with random weights, since speed does not depend on their values.
 
-    It takes and gives what its file says; `forward` and `training_loss` know how to call it. Raises
+    Its inputs and outputs are those of its library; `forward` and `training_loss` know how to call it. Raises
     `UsageError` for an unknown name, `MeasuringError` when a library is missing."""
     info = network_info(name)
     make = _BUILDERS.get(info.name)
@@ -111,9 +111,9 @@ def build(name: str) -> nn.Module:
 
 
 def build_torchvision(name: str, side: int | None = None) -> nn.Module:
-    """Any classification network of torchvision by its torchvision name, random weights.
+    """A classification network of torchvision by its name there, with random weights.
 
-    Its vision transformers need the side of their images where it is not 224."""
+    Vision transformers need the `side` of their images in pixels if it is not 224."""
     import_torchvision()
     from torchvision.models import get_model
 
@@ -128,9 +128,9 @@ def build_torchvision(name: str, side: int | None = None) -> nn.Module:
 
 @contextmanager
 def without_initial_values() -> Iterator[None]:
-    """A context in which networks are built with arbitrary values.
+    """A context in which networks are built without drawing initial values.
 
-    Meta tensors have no values, and drawing them takes most of the time of building."""
+    Drawing takes most of the time of building, and meta tensors have no values."""
     names = [name for name in dir(torch.nn.init) if name.endswith("_") and name[0] != "_"]
     before = {name: getattr(torch.nn.init, name) for name in names}
     try:
@@ -143,7 +143,7 @@ def without_initial_values() -> Iterator[None]:
 
 
 def make_fake(network: torch.nn.Module, mode: Any) -> None:
-    """Put fake tensors in the place of parameters and buffers; shared ones stay shared."""
+    """Replace the parameters and buffers of a network by fake tensors; shared ones stay shared."""
     swapped: dict[int, Any] = {}
 
     def fake(tensor: Any) -> Any:
@@ -184,13 +184,13 @@ def _segmentation(info: NetworkInfo) -> nn.Module:
 
 
 def cifar10_cnn(classes: int) -> nn.Module:
-    """Four 3x3 convolutions and two linear layers: images (batch, 3, 32, 32) to logits.
+    """The network of Keras's example cifar10_cnn.py, from images (batch, 3, 32, 32) to logits.
 
-    Layer by layer the network of Keras's example cifar10_cnn.py: 1,250,858 parameters and 20.7 million
-    multiply-accumulates for ten classes."""
+    Four 3x3 convolutions and two linear layers: 1,250,858 parameters and 20.7 million multiply-accumulates
+    for ten classes."""
     return nn.Sequential(
-        *_block(3, 32),
-        *_block(32, 64),
+        *_convolution_block(3, 32),
+        *_convolution_block(32, 64),
         nn.Flatten(),
         nn.Linear(64 * 6 * 6, 512),
         nn.ReLU(inplace=True),
@@ -199,7 +199,7 @@ def cifar10_cnn(classes: int) -> nn.Module:
     )
 
 
-def _block(channels: int, filters: int) -> list[nn.Module]:
+def _convolution_block(channels: int, filters: int) -> list[nn.Module]:
     return [
         nn.Conv2d(channels, filters, 3, padding=1),
         nn.ReLU(inplace=True),

@@ -1,11 +1,11 @@
-"""GPU memory that is live during a recorded step, and that torch's allocator reserves for it.
+"""Computes the GPU memory that is live during a recorded step, and what torch's allocator reserves for it.
 
-A step that was recorded under automatic mixed precision gives fp32 too: there the casts do not exist, so a
-tensor and its casts are one memory of four bytes an element.
+A step recorded under automatic mixed precision also gives the memory in fp32: there no casts exist, so a
+tensor and its casts count as one storage of four bytes an element.
 
-The allocator is torch's for CUDA: blocks, pools, rounding and splitting as c10/cuda/CUDACachingAllocator.cpp
-has them since 1.0 by default, on one stream, without expandable segments; nothing is given back to the
-driver."""
+The allocator imitates torch's for CUDA: blocks, pools, rounding and splitting as the default of
+c10/cuda/CUDACachingAllocator.cpp since 1.0, on one stream, without expandable segments; it returns nothing to
+the driver."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Block(Struct):
 
 
 class CachingAllocator:
-    """`reserved_bytes` is the sum of all segments, which is what nvidia-smi sees of them."""
+    """torch's GPU memory allocator; `reserved_bytes` is the sum of its segments, as nvidia-smi shows it."""
 
     def __init__(self) -> None:
         self.reserved_bytes = 0
@@ -49,9 +49,9 @@ class CachingAllocator:
         self._free: tuple[list[tuple[int, int]], ...] = ([], [])
 
     def allocate(self, size: float) -> int:
-        """The number of a block of so many bytes: the smallest that is free, or of a new segment.
+        """Take a block of so many bytes, and return its number: the smallest free block, or a new segment.
 
-        What is left of it is split off as a free block where that is worth it."""
+        The rest of the block is split off as a free one if it is large enough."""
         rounded = max(_ROUNDING, math.ceil(size / _ROUNDING) * _ROUNDING)
         small = rounded <= _SMALL
         pool = self._free[small]
@@ -65,7 +65,7 @@ class CachingAllocator:
         return number
 
     def free(self, number: int) -> None:
-        """Give a block back, joined with free neighbours of its segment."""
+        """Give a block back, and join it with the free neighbours in its segment."""
         block = self._blocks[number]
         if block.behind is not None and self._blocks[block.behind].free:
             self._join(number, block.behind, leaves=block.behind)
@@ -98,7 +98,7 @@ class CachingAllocator:
         insort(self._free[block.small], (rest.size, last))
 
     def _join(self, number: int, behind: int | None, *, leaves: int) -> None:
-        """Make two neighbours one; `leaves` is the one that was free, and leaves its pool."""
+        """Join two neighbouring blocks; `leaves` is the one that was free and so leaves its pool."""
         assert behind is not None
         first, second = self._blocks[number], self._blocks[behind]
         pool = self._free[first.small]
@@ -111,15 +111,14 @@ class CachingAllocator:
 
 # Convolutions for which cuDNN's quickest algorithms need room beside their tensors.
 _WITH_WORKSPACE = frozenset(("conv_3x3", "conv_kxk", "conv_grouped"))
-# Batches at which memory is given: between them, and beyond, it is close to a line.
+# Batch sizes for which memory is stored: between them, and beyond, it is nearly linear.
 FACT_BATCHES = (1, 8, 64)
 
 
 class Storage(Struct):
-    """Memory of a tensor and its views: elements a sample and of any batch, bytes an element.
-
-    `born` and `ended` count the kernels before (None: it outlives the step). `cast_of` is the number of the
-    storage it is a copy of in another floating type, -1 a weight."""
+    """Memory of a tensor and its views: elements per sample, elements of any batch, and bytes per element
+    (`width`). It lives from kernel `born` to kernel `ended` (None: beyond the step). `cast_of` is the number
+    of the storage that it copies to another floating type, -1 for a weight."""
 
     sample_elements: float
     fixed_elements: float
@@ -131,7 +130,7 @@ class Storage(Struct):
 
 
 class Workspace(NamedTuple):
-    """Elements that a convolution reads and writes: about what its workspace takes."""
+    """The elements that a convolution reads and writes, about as many as its workspace has."""
 
     kernel: int
     sample_elements: float
@@ -142,9 +141,9 @@ _OF_WEIGHT = -1
 
 
 class MemoryLog(KernelLog):
-    """The kernels of a step recorded under autocast, and the memory that comes and goes.
+    """The kernels of a step recorded under autocast, and the memory that they allocate and free.
 
-    Storages are watched, not held: they end when they would on a GPU. Weights do not count."""
+    Storages are watched, not kept alive: they end when they would on a GPU. Weights do not count."""
 
     def __init__(self, weights: Iterable[torch.Tensor]) -> None:
         super().__init__()
@@ -154,7 +153,7 @@ class MemoryLog(KernelLog):
         self._places: dict[int, int] = {}
 
     def add(self, kind: str, work: Any, reads: Any, writes: Any) -> None:
-        """Note one kernel, and the memory that it writes."""
+        """Record a kernel, and the storages that it writes."""
         number = len(self.kernels)
         source = self._source(reads) if kind == "cast" else None
         for tensor in tensors_in(writes):
@@ -165,7 +164,7 @@ class MemoryLog(KernelLog):
         super().add(kind, work, reads, writes)
 
     def keep(self, tree: Any) -> None:
-        """Note memory that is set aside, or seen again."""
+        """Record the storages of tensors that no kernel writes."""
         for tensor in tensors_in(tree):
             self._note(tensor, len(self.kernels), None)
 
@@ -195,7 +194,7 @@ class MemoryLog(KernelLog):
 
 
 class Span(NamedTuple):
-    """Memory in MiB from one kernel to another (None: to the end)."""
+    """Memory in MiB (per sample, and of any batch) that lives from one kernel to another (None: the end)."""
 
     sample: float
     fixed: float
@@ -204,17 +203,17 @@ class Span(NamedTuple):
 
 
 def memory_facts(log: MemoryLog) -> dict[str, float]:
-    """A step's memory as the network table stores it: MiB beside the weights.
+    """A step's memory as the network table stores it: MiB without the weights.
 
-    For fp32 and amp: `<precision>_forward_sample` and `_forward_fixed` live when the forward pass has ended
-    (in training: what autograd saved), `_peak_<batch>` is the most at once, and `_reserved_<batch>` what
-    torch's allocator has reserved at the end, at `FACT_BATCHES`."""
+    For fp32 and amp: `<precision>_forward_sample` and `_forward_fixed` are live after the forward pass (in
+    training: what autograd saved), `_peak_<batch>` is the maximum, and `_reserved_<batch>` what torch's
+    allocator has reserved at the end, for each of `FACT_BATCHES`."""
     facts: dict[str, float] = {}
     for precision, spans, width in (("fp32", _in_fp32(log), 4), ("amp", _as_recorded(log), 2)):
         left = _left_by_forward(spans, log)
         facts[f"{precision}_forward_sample"] = sum(entry.sample for entry in left)
         facts[f"{precision}_forward_fixed"] = sum(entry.fixed for entry in left)
-        sample, fixed = _alive(spans, len(log.kernels))
+        sample, fixed = _live_mib(spans, len(log.kernels))
         for batch in FACT_BATCHES:
             facts[f"{precision}_peak_{batch}"] = float((sample * batch + fixed).max())
         for batch in FACT_BATCHES:
@@ -224,11 +223,11 @@ def memory_facts(log: MemoryLog) -> dict[str, float]:
 
 
 def recorded_memory(log: MemoryLog) -> tuple[float, float, float]:
-    """MiB left by the forward pass, at the peak, and reserved, of a step on any batch that really
-    ran: there a sample's share cannot be separated from what is fixed."""
+    """The MiB after the forward pass, at the peak, and reserved, of a step that really ran on some batch:
+    its memory cannot be split into a sample's share and a fixed part."""
     spans = _as_recorded(log)
     left = _left_by_forward(spans, log)
-    sample, fixed = _alive(spans, len(log.kernels))
+    sample, fixed = _live_mib(spans, len(log.kernels))
     forward = sum(entry.sample * PRIME_BATCH + entry.fixed for entry in left)
     peak = float((sample * PRIME_BATCH + fixed).max())
     return forward, peak, reserved_mib(spans, log.workspaces, PRIME_BATCH, 4)
@@ -267,8 +266,8 @@ def reserved_mib(spans: Sequence[Span], workspaces: Sequence[Workspace], batch: 
     return allocator.reserved_bytes / MIB
 
 
-def _alive(spans: Sequence[Span], kernels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """MiB a sample and of any batch while each kernel runs, shape (kernels + 1,) each."""
+def _live_mib(spans: Sequence[Span], kernels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The live MiB per sample and of any batch while each kernel runs, each of shape (kernels + 1,)."""
     change = np.zeros((2, kernels + 3))
     for span in spans:
         change[:, span.born] += span.sample, span.fixed
@@ -279,7 +278,7 @@ def _alive(spans: Sequence[Span], kernels: int) -> tuple[NDArray[np.float64], ND
 
 
 def _as_recorded(log: MemoryLog) -> list[Span]:
-    """Autocast keeps its casts of weights until it is left, which is after the forward pass."""
+    """The spans under autocast, which keeps its casts of weights until the forward pass has ended."""
     end = next((i for i, entry in enumerate(log.kernels) if entry.backward), len(log.kernels))
     return [
         _span(entry, entry.width, entry.born, _kept_until(entry, end) if entry.born < end else entry.ended)
@@ -294,11 +293,11 @@ def _kept_until(entry: Storage, end: int) -> int | None:
 
 
 def _in_fp32(log: MemoryLog) -> list[Span]:
-    """A storage and its casts live as one, as long as any of them; those of weights not at all."""
+    """The spans in fp32: a storage and its casts are one, as long as any of them; casts of weights none."""
     born: dict[int, int] = {}
     ended: dict[int, int | None] = {}
     for number, entry in enumerate(log.storages):
-        root = _root(log.storages, number)
+        root = _original(log.storages, number)
         born[root] = min(born.get(root, entry.born), entry.born)
         earlier = ended.get(root, 0)
         ended[root] = None if earlier is None or entry.ended is None else max(earlier, entry.ended)
@@ -309,7 +308,7 @@ def _in_fp32(log: MemoryLog) -> list[Span]:
     ]
 
 
-def _root(storages: Sequence[Storage], number: int) -> int:
+def _original(storages: Sequence[Storage], number: int) -> int:
     while number != _OF_WEIGHT and (source := storages[number].cast_of) is not None:
         number = source
     return number

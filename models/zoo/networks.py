@@ -64,7 +64,7 @@ class NetworkInfo(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_images(self) -> bool:
-        """Whether a row is an RGB image."""
+        """Return whether a row is an RGB image."""
         return len(self.input_shape) == 3 and self.input_shape[0] == 3
 
     @property
@@ -178,10 +178,10 @@ def network_info(name: str) -> NetworkInfo:
 
 
 def can_be_run(reference: str) -> bool:
-    """Whether trials can run it: whether it is a network of the zoo or a user's file."""
+    """Return whether trials can run it: whether it is a network of the zoo or a user's file."""
     return is_own_code(reference) or reference in NETWORKS
 
 
 def is_read_as_photographs(info: NetworkInfo) -> bool:
-    """Whether its input is stored as photographs: where there is something to preprocess."""
+    """Return whether its input is stored as photographs: where there is something to preprocess."""
     return info.takes_images and Task.PREPROCESSING in info.tasks

@@ -72,7 +72,7 @@ def kept_manifest(folder: Path) -> Manifest | None:
 
 
 def is_kept(folder: Path) -> bool:
-    """Whether the folder has a cached manifest and has not changed since."""
+    """Return whether the folder has a cached manifest and has not changed since."""
     return _kept_about(folder) is not None
 
 

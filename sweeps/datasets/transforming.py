@@ -113,7 +113,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_bytes(self) -> bool:
-        """Whether a JPEG sample passes through unchanged."""
+        """Return whether a JPEG sample passes through unchanged."""
         return not self.decoded and self.shorter_edge is None
 
 

@@ -30,7 +30,7 @@ _FULL, _WAITING = 0.9, 0.5
 # The largest difference between the halves of the steady part.
 _EVEN_WITHIN = 0.1
 _RESERVE = 1.1
-# What is counted of a process; those of bytes are called as in /proc/PID/io.
+# What is counted for each process; the counts of bytes have their names in /proc/PID/io.
 _COUNTED = ("cpu_seconds", "waited_seconds", "runnable_seconds", "read_bytes", "rchar", "write_bytes")
 _NOTHING: Mapping[str, float] = dict.fromkeys(_COUNTED, 0.0)
 

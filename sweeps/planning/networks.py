@@ -39,7 +39,7 @@ class PlannedNetwork(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> bool:
-        """Whether its input is a stored text."""
+        """Return whether its input is a stored text."""
         return self.info.kind is Kind.TEXT and not self.fingerprint
 
     @property

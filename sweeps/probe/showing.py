@@ -41,8 +41,8 @@ def sections(document: Node) -> list[Section]:
         Section(title, ("", ""), list(_facts(parts.get(name, {}))))
         for name, title in (("cpu", "CPU"), ("disk", "Disk"))
     ]
-    gpus = [_gpu(device, parts["gpu"]) for device in parts.get("gpu", {}).get("devices", ())]
-    measured = [_measured(name, part) for name, part in parts.items()]
+    gpus = [_gpu_section(device, parts["gpu"]) for device in parts.get("gpu", {}).get("devices", ())]
+    measured = [_measured_section(name, part) for name, part in parts.items()]
     return [section for section in (*facts, *gpus, *measured) if section.rows]
 
 
@@ -59,13 +59,13 @@ def not_measured(document: Node) -> list[str]:
 
 
 def _facts(part: Node) -> Iterator[Sequence[str]]:
-    """(name, text) of the single values of a table that are known."""
+    """Yield (name, text) for each known scalar of a part."""
     for name, value in part.items():
         if value is not None and not isinstance(value, (dict, list)) and not name.startswith("uuid"):
             yield name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _gpu(device: Node, part: Node) -> Section:
+def _gpu_section(device: Node, part: Node) -> Section:
     states = part.get("under_load", {}).get("gpus", ())
     state: Node = next((entry for entry in states if entry.get("uuid") == device.get("uuid")), {})
     under_load = {f"{name} under load": value for name, value in state.items()}
@@ -73,8 +73,8 @@ def _gpu(device: Node, part: Node) -> Section:
     return Section(f"GPU {device.get('name')}", ("", ""), rows)
 
 
-def _measured(name: str, part: Node) -> Section:
-    """The figures of a part: a row for each table of them, with its largest spread."""
+def _measured_section(name: str, part: Node) -> Section:
+    """The table of a part's figures: a row for each group of them, with the group's largest spread."""
     rows: dict[str, dict[str, Node]] = {}
     for path, figure in figures(part):
         row, _, column = path.rpartition(".")

@@ -23,8 +23,8 @@ from advisor.sweeps.quality.rates import is_steady, mean_error
 
 
 def is_stale(started_at: str, since: datetime | None) -> bool:
-    """Whether a measurement that began at `started_at` (ISO 8601) is older than `since`. Without a start time
-    it is older than any `since`; without a `since` no measurement is."""
+    """Return whether a measurement that began at `started_at` (ISO 8601) is older than `since`. Without a
+    start time it is older than any `since`; without a `since` no measurement is."""
     begun = moment_of(started_at)
     return since is not None and (begun is None or begun < since)
 
@@ -83,7 +83,7 @@ def _environments(measurement: Measurement) -> Iterator[Mapping[str, Any]]:
 
 
 def is_gpu_shared(environment: Mapping[str, Any]) -> bool:
-    """Whether other processes computed on the GPU while steps were timed."""
+    """Return whether other processes computed on the GPU while steps were timed."""
     return is_positive(environment.get("gpu_other_processes"))
 
 

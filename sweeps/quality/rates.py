@@ -39,7 +39,7 @@ _MOST_OF_START = 0.75
 
 
 def is_steady(step_seconds: Sequence[float], period: int = 1) -> bool:
-    """Whether the level of step times never changes by more than 5 % and more than chance.
+    """Return whether the level of step times never changes by more than 5 % and more than chance.
 
     Fewer than four steps are never steady."""
     if len(step_seconds) < 4:
@@ -304,7 +304,7 @@ class StoppingRule:
         self._times = [first_seconds * ratio ** (n / _CHECKS) for n in range(_CHECKS)]
 
     def is_met(self, step_seconds: Sequence[float], elapsed_seconds: float) -> bool:
-        """Whether the run may stop now; `step_seconds` are all steps so far, including warm-up."""
+        """Return whether the run may stop now; `step_seconds` are all steps so far, including warm-up."""
         if not self._times or elapsed_seconds < self._times[0]:
             return False
         if len(step_seconds) < self._min_steps:
@@ -363,5 +363,5 @@ def first_minute_rate(measurement: Measurement) -> float | None:
 
 
 def _is_long_enough(step_seconds: Sequence[float]) -> bool:
-    """Whether these steps are long enough to compare their rate with that of a minute."""
+    """Return whether these steps are long enough to compare their rate with that of a minute."""
     return len(step_seconds) >= _FEWEST_STEPS and sum(step_seconds) >= _LEAST_LATER_SECONDS

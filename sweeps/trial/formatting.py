@@ -34,7 +34,7 @@ def steps_text(trial: Trial) -> str:
 
 
 def planned_facts(trial: Trial) -> dict[str, Any]:
-    """The planned facts of a trial, flat."""
+    """What a trial is planned to run and with which resources, as a flat dictionary."""
     workload, resources = trial.workload, trial.resources
     return {
         "network": workload.network,
@@ -53,7 +53,7 @@ def planned_facts(trial: Trial) -> dict[str, Any]:
 
 
 def ending_facts(measurement: Measurement) -> dict[str, Any]:
-    """The facts of a run's end, flat; unknown ones are left out."""
+    """How a run ended, as a flat dictionary without unknown facts."""
     return _known(
         status=measurement.status.value,
         reason=measurement.reason,
@@ -65,7 +65,7 @@ def ending_facts(measurement: Measurement) -> dict[str, Any]:
 
 
 def kept_facts(measurement: Measurement) -> dict[str, Any]:
-    """The facts of a trial's row over all its runs, flat; unknown ones are left out."""
+    """The result of a trial over all its runs, as a flat dictionary without unknown facts."""
     return _known(
         status=measurement.status.value,
         trial=trial_name(measurement.trial),

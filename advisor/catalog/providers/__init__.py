@@ -18,7 +18,7 @@ class Provider(Protocol):
     """A module that reads the files of one source."""
 
     def reads(self, file: PriceFile) -> bool:
-        """Whether a file is from this source, by its columns or its JSON."""
+        """Return whether a file is from this source, by its columns or its JSON."""
 
     def contents_of(self, file: PriceFile, catalog: Catalog) -> Contents:
         """The contents of a file, checked against the data sheets and types in `catalog`. `UsageError` with

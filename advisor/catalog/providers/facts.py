@@ -19,7 +19,7 @@ _EMPTY = Message("the file has no facts: a header and nothing below it")
 
 
 def reads(file: PriceFile) -> bool:
-    """Whether a file is a CSV of facts."""
+    """Return whether a file is a CSV of facts."""
     return "fact" in file.columns
 
 

@@ -68,7 +68,7 @@ class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_json(self) -> bool:
-        """Whether it is JSON; any other file is CSV."""
+        """Return whether it is JSON; any other file is CSV."""
         return self.text.lstrip("\ufeff \t\r\n")[:1] in ("[", "{") or self.path.suffix.lower() == ".json"
 
     @cached_property
@@ -252,7 +252,7 @@ class Line(NamedTuple):
 
 
 def is_future(day: date) -> bool:
-    """Whether a day is further ahead than time zones explain."""
+    """Return whether a day is further ahead than time zones explain."""
     return day > date.today() + timedelta(days=1)
 
 

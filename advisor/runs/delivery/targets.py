@@ -1,8 +1,8 @@
-"""Sends messages to the targets of `--send`, with retries; the targets file and S3.
+"""Sends messages to the targets of `--send`, with retries; defines the targets that are files or on S3.
 
-Each has a `label` for people, without secrets. `check` raises `UsageError` for errors that show before the
-message is made. `send` sends once, and raises `TransientDeliveryError` if another attempt may succeed, else
-`DeliveryError`."""
+Each target has a `label` for people, without secrets. `check` raises `UsageError` for errors that show before
+the message is made. `send` sends once, and raises `TransientDeliveryError` if another attempt may succeed,
+else `DeliveryError`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def parse_target(text: str) -> Target:
         words = os.environ.get(name, "").strip()
         if not words:
             raise UsageError(f"--send env:{name}: the variable {name} is not set", field="send")
-    return _plain(words)
+    return _target_of(words)
 
 
 def checked_words(texts: Iterable[str]) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def checked_words(texts: Iterable[str]) -> tuple[str, ...]:
     words = tuple(text.strip() for text in texts)
     for word in words:
         if _variable(word) is None:
-            _plain(word)
+            _target_of(word)
     return words
 
 
@@ -60,7 +60,7 @@ def target_label(text: str) -> str:
     if text.startswith("env:"):
         return text
     try:
-        return _plain(text).label
+        return _target_of(text).label
     except UsageError:
         return text.partition(":")[0] + ":.."
 
@@ -75,7 +75,7 @@ def _variable(text: str) -> str | None:
     return name
 
 
-def _plain(text: str) -> Target:
+def _target_of(text: str) -> Target:
     kind, colon, _ = text.partition(":")
     maker = _MAKERS.get(kind.casefold())
     if not colon or maker is None:
@@ -214,7 +214,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     @property
     def arrived(self) -> bool:
-        """Whether the target has accepted the message."""
+        """Return whether the target has accepted the message."""
         return not self.error
 
 

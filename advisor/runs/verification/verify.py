@@ -61,12 +61,12 @@ from advisor.sweeps.run.queue import Spool
 from advisor.sweeps.run.runner import ProcessExecutor, current_rows
 from advisor.sweeps.trial.trial_process import measure_trial
 
-# A smaller error would be useless, since another run differs by as much.
+# The relative error at which a trial ends; other runs differ by as much anyway.
 _REL_ERROR = 0.01
 # A verdict needs several processes, since rates differ from one process to the next.
 _RUNS = 3
 _LEAST_SECONDS = 10.0
-# A cold trial ends with the first epoch, so generated data last this long at the target.
+# A cold trial ends with the first epoch, so the generated data must last this long at the target.
 _COLD_SECONDS = 15.0
 _COLD_STEPS = 100
 _SAMPLES = (2_000, 5_000, 10_000)
@@ -114,7 +114,7 @@ def plan_verification(
         accelerator=on.accelerator,
         data=data,
         batch_sizes=(workload.batch_size,),
-        caches=(_cache(request, options, on),),
+        caches=(_cache_state(request, options, on),),
         precision=workload.precision,
         memory_formats=(workload.memory_format,),
         stacks=(workload.stack,),
@@ -215,8 +215,8 @@ def _refuse_slow_pace(
         )
 
 
-def _cache(request: NetworkQuestion, options: VerificationRun, machine: VerifiedMachine) -> CacheState:
-    """Warm for training whose data fit in memory (or are the user's), as it reads them again; else cold."""
+def _cache_state(request: NetworkQuestion, options: VerificationRun, machine: VerifiedMachine) -> CacheState:
+    """The cache of the trial: warm for training whose data fit in memory (or are the user's), else cold."""
     small = request.dataset.total_mib <= machine.memory_mib
     again = request.task is Task.TRAINING and (options.data is not None or small)
     return CacheState.WARM if again else CacheState.COLD

@@ -109,7 +109,7 @@ class Metadata:
         return self.get("meta-data/placement/region") or ""
 
     def is_taken_back(self) -> bool:
-        """Whether there is a spot interruption notice, about two minutes before the instance ends."""
+        """Return whether there is a spot interruption notice, about two minutes before the instance ends."""
         return self.get("meta-data/spot/instance-action") is not None
 
     def _answer(self, path: str) -> str:

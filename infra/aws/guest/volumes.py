@@ -34,8 +34,8 @@ def installed_engine(requirement: str, folder: Path) -> Path:
 
 
 def engine_environment(programs: Path, aws: Aws, region: str) -> dict[str, str]:
-    """The environment variables with which a process finds the engine, and the token for gated models if
-    the instance may read one."""
+    """The environment variables by which a process finds the engine; with the token for gated models, if the
+    instance may read it."""
     environment = {"PATH": os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])}
     try:
         answer = aws.ask(region, "get_parameter", service="ssm", Name=HUB_TOKEN, WithDecryption=True)
@@ -106,7 +106,7 @@ def blocks(system: Path) -> Iterator[Path]:
 
 
 def text(path: Path) -> str:
-    """The content of a file of the kernel; empty if it is missing."""
+    """The content of a file in /sys; empty if it is missing."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:

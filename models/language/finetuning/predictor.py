@@ -1,4 +1,4 @@
-"""Tokens a second of tunings, with bounds; what a question leaves open is chosen by them.
+"""Predicts tokens per second of fine-tuning, with bounds, and chooses settings that a question leaves open.
 
 A question is answered for PyTorch's FSDP or data-parallel training in 16 bits with fused attention and AdamW
 in 32 bits: by a typical script that compiles nothing, or as a benchmark with compiled kernels."""
@@ -28,12 +28,12 @@ from advisor.models.language.finetuning.memory import TuningMemory, finetuning_m
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
 from advisor.models.language.memory import card_gib
 
-# Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
+# Micro-batches that are tried, and the most tokens of one: with more, a GPU gets no faster.
 _MICRO_BATCHES = tuple(1 << exponent for exponent in range(7))
 _MOST_TOKENS = 65536
 
 
-# What bounds were found on: rows of models that were left out, or of GPUs.
+# Which held-out rows bounds come from: those of models that were left out, or of GPUs.
 MODEL, GPU = "model", "gpu"
 
 
@@ -54,9 +54,9 @@ class TuningRates(NamedTuple):
 
 
 class FineTuningPredictor(Struct, frozen=True):
-    """A belief, and how far rows that it had not seen lay off: sorted residuals of log seconds in predicted
-    deviations, of models that were left out (`MODEL`, for GPUs that rows are of) and of GPUs that were
-    (`GPU`, for all others). `id` is the file's digest, `trained_on` names the rows in one line."""
+    """A posterior, and its sorted standardised residuals (of log seconds) on held-out rows: of models that
+    were left out (`MODEL`, used for GPUs with rows in the fit) and of GPUs that were (`GPU`, used for all
+    others). `id` is the file's digest, `trained_on` names the rows in one line."""
 
     belief: Belief
     standardised: Mapping[str, tuple[float, ...]]
@@ -85,8 +85,8 @@ class FineTuningPredictor(Struct, frozen=True):
         return withheld_tests()["tuning", "the model size" if known else "the GPU"]
 
     def unmeasured(self, tuning: FineTuning) -> tuple[Message, ...]:
-        """The features of a tuning that no measured row has, in words: none with a rate is of QLoRA
-        (`tests/models/language/test_finetuning.py` counts them)."""
+        """The features of a tuning that no measured row has, in words. QLoRA is one: no row with a rate is
+        of it (`tests/models/language/test_finetuning.py` counts them)."""
         run = Run(tuning)
         parts = [
             *unmeasured_parts(
@@ -110,7 +110,7 @@ class FineTuningPredictor(Struct, frozen=True):
         rates = iter(self.tokens_per_second(flat).tokens_per_second.median.tolist())
         result: list[Settled | None] = []
         for each in options:
-            # Of equally fast ones the first, which leaves most memory free.
+            # Of equally fast options the first, which leaves most memory free.
             best = max(
                 zip((next(rates) for _ in each), each, strict=True),
                 key=lambda pair: pair[0],
@@ -120,8 +120,8 @@ class FineTuningPredictor(Struct, frozen=True):
         return result
 
     def widths(self, kind: str, confidence: float) -> HalfWidths:
-        """Multipliers of predicted deviations. A GPU is one draw, however many rows it has: for
-        one that no row is of the lower bound is at least Student's for so many draws
+        """How many predicted deviations the bounds lie away. A GPU is one draw, however many rows it has: so
+        the lower bound of a GPU without rows is at least Student's for as many draws as there are GPUs
         (`t = z + (z^3 + z) / 4f`, the first term of Fisher's expansion)."""
         widths = multipliers(self.standardised[kind], confidence)
         if kind == MODEL:
@@ -133,7 +133,7 @@ class FineTuningPredictor(Struct, frozen=True):
 
 
 def _fitting(tuning: FineTuning) -> Iterator[Settled]:
-    """The choices that a question leaves open, in all combinations that fit; the least memory first."""
+    """Yield all combinations of the open settings that fit in memory, those that need least first."""
     room = card_gib(tuning.gpu.name, tuning.gpu.memory_gib)
     shardings = (Sharding.NONE,) if tuning.gpus == 1 else (Sharding.ALL, Sharding.NONE)
     most = max(1, _MOST_TOKENS // tuning.sequence)
@@ -153,7 +153,7 @@ def _fitting(tuning: FineTuning) -> Iterator[Settled]:
 
 
 def least_memory(tuning: FineTuning) -> TuningMemory:
-    """Memory of the tuning under the settings that need least, for the error if that does not fit."""
+    """The memory of a tuning under the settings that need least, for the error if even that does not fit."""
     smallest = tuning._replace(
         micro_batch=tuning.micro_batch or 1,
         checkpointing=tuning.checkpointing or Checkpointing.FULL,
@@ -163,7 +163,7 @@ def least_memory(tuning: FineTuning) -> TuningMemory:
 
 
 def unsupported(tuning: FineTuning) -> str | None:
-    """A code for what the GPU cannot do: 16 bits need tensor cores, QLoRA needs CUDA; else None."""
+    """The code of why a GPU cannot run a tuning (vendor, compute capability, no bf16); None if it can."""
     if tuning.gpu.vendor.lower() != "nvidia":
         return "vendor"
     if tuning.gpu.compute_capability < 7.0:
@@ -179,12 +179,12 @@ PATH = Path(__file__).parents[4] / "advisor" / "data" / "language" / "finetuning
 
 @cache
 def bundled_finetuning_predictor() -> FineTuningPredictor:
-    """The predictor that ships; `DataError` where its file is not readable."""
+    """The predictor that ships; `DataError` if its file cannot be read."""
     return read_predictor(PATH)
 
 
 def read_predictor(path: Path) -> FineTuningPredictor:
-    """The predictor of a file; `DataError` where it is none."""
+    """The predictor stored in a file; `DataError` if the file has none."""
     try:
         content = path.read_bytes()
         raw = json.loads(content)

@@ -1,4 +1,4 @@
-"""Rates of language models that are served: medians with bounds, as columns."""
+"""Predicts the speed of served language models: medians with bounds, as columns."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from advisor.models.language.serving.values import MeasuredValue, measured
 
 _DIFFERENCE = 1e-4
 _MOST_UPDATES, _REWEIGHTED = 8, 3
-# Nearer to capacity than this the fixed point runs away, and bounds with it.
+# Any nearer to capacity, the fixed point would diverge, and the bounds with it.
 _MOST_GROWTH = 0.9
-# How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
+# Standard deviation between runs of the same setting, in log seconds (docs/internals/language.md).
 RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05}
-# Ranks and nodes wait for each other: so much longer are steps and prompts, in log seconds, by 18 rows of
-# ranks on B200 and three of pipelines on A100, and so little is known of either.
+# Ranks and nodes wait for each other: the log seconds that this adds to (steps, prompts), from 18 rows of
+# ranks on B200 and three of pipelines on A100, and the standard deviations of these values.
 _RANKS_WAIT, _NODES_WAIT = (0.25, 0.8), (0.3, 0.3)
 _RANKS_SIGMA, _NODES_SIGMA = 0.25, 0.35
 _RANKS = Message("few rows have attention data parallelism: the bounds of its rates are wider")
 _NODES = Message("no model over several instances was measured: the bounds of its rates are wider")
-# As much is not known of speculative decoding beside its acceptance.
+# Standard deviation, in log seconds, of speculative decoding whose acceptance is known.
 _DRAFT_SIGMA = 0.2
-# Rows of llama.cpp are of one request at a time: how much less is known of e times as many, in log seconds.
+# llama.cpp was measured with one request at a time: standard deviation, in log seconds, of e times as many.
 _SLOTS_SIGMA = 0.15
 _SLOTS = Message(
     "llama.cpp was measured with one request at a time: the more slots, the wider the bounds of its rates"
@@ -56,12 +56,12 @@ _DRAFT = Message(
 _MIXED = Message(
     "no model whose layers differ as those of this one was measured: the bounds of its rates are wider"
 )
-# Whether rows of the GPU and of the model were in the fit.
+# (has the fit rows of the GPU, has it rows of the model) -> the kind of evidence.
 _KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model", (False, False): "both"}
 
-# So few requests in flight are bound by other constants than many.
+# Mixtures with at most so many requests in flight are bound by other constants.
 _FEW_IN_FLIGHT = 8
-# What was withheld in the test that is like a deployment, by the evidence behind it.
+# The kind of evidence behind a deployment -> what the most similar test withheld.
 _WITHHELD = {
     "tried": "the language model, but three trials",
     "known": "the GPU",
@@ -82,8 +82,8 @@ def regime_of(model: LanguageModel, precision: str, in_flight: float) -> str:
 class ServingPredictor(Gaussian, frozen=True):
     """The posterior of serving: means (p,) and covariance (p, p) of named parameters.
 
-    `widths` are sorted standardised residuals by quantity and by what was `known`, of mixtures also by
-    `regime_of`; `versions` the newest version of each engine among the rows, whose effects answer."""
+    `widths` has sorted standardised residuals by quantity and by kind of evidence (`known`), for mixtures
+    also by `regime_of`. `versions` has each engine's newest version among the rows: rates are of this one."""
 
     widths: Mapping[str, Sequence[float]]
     versions: Mapping[str, str]
@@ -95,9 +95,9 @@ class ServingPredictor(Gaussian, frozen=True):
         return self.versions.get(engine, "")
 
     def known(self, deployments: Sequence[Deployment]) -> list[str]:
-        """The kind of evidence behind each row, as `widths` name it: "tried" after own trials of its
-        model, GPU and engine; "known" from rows of its GPU and model's shape; "gpu" or "model" where that
-        is unknown, or "both"."""
+        """The kind of evidence behind each row, as in the keys of `widths`: "tried" if the user has trials
+        of its model, GPU and engine; "known" if the fit had its GPU and its model's shape; else which of
+        these it did not have: "gpu", "model" or "both"."""
         shapes = self._shapes()
         tried = {name.split("/own/")[1].rsplit("/", 3)[0] for name in self.names if "/own/" in name}
         return [
@@ -108,8 +108,8 @@ class ServingPredictor(Gaussian, frozen=True):
         ]
 
     def withheld(self, deployment: Deployment, in_flight: float) -> Withheld | None:
-        """The test whose withheld truth is most like a deployment with so many requests in flight; None of
-        several nodes and of speculative decoding, which none is like."""
+        """The withheld test most similar to a deployment with so many requests in flight; None for several
+        ranks or nodes and for speculative decoding, which no test has."""
         if _further_sigma(deployment):
             return None
         what, tests = _WITHHELD[self.known([deployment])[0]], withheld_tests()
@@ -137,11 +137,11 @@ class ServingPredictor(Gaussian, frozen=True):
         return (*unmeasured, *(text for applies, text in unlike if applies))
 
     def has_shape(self, model: LanguageModel) -> bool:
-        """Whether a measured row or a trial has a model of these sizes."""
+        """Return whether a measured row or a trial has a model of these sizes."""
         return shape_of(model) in self._shapes()
 
     def _shapes(self) -> set[str]:
-        """Shapes of the models that rows and trials are of."""
+        """The shapes of the models in the measured rows and trials."""
         return {name.rpartition("/")[2] for name in self.names if "/model/" in name}
 
     def closed_loop(
@@ -151,8 +151,8 @@ class ServingPredictor(Gaussian, frozen=True):
         concurrency: Floats | Sequence[float] | None,
         confidence: float = 0.9,
     ) -> ServingRates:
-        """Rates with `concurrency` (n,) users, each with one request in flight or thinking; None: as many as
-        fit."""
+        """Rates with `concurrency` (n,) users (None: as many as fit), each of whom has one request in flight
+        or pauses before the next."""
         view = self.view(deployments, traffic, "maximum" if concurrency is None else "")
         requests, held, think = view.requests, view.requests.held, view.requests.think_seconds
         users = held if concurrency is None else np.asarray(concurrency, dtype=float)
@@ -197,7 +197,7 @@ class ServingPredictor(Gaussian, frozen=True):
         flow = open_loop(lambda b: service(view.logs, b), rate, held, requests.burstiness)
         sequences = flow.in_flight + 1
         waiting = flow.waiting_seconds / service(view.logs, sequences)
-        # Of those in flight who arrives is one, whom the others do not multiply.
+        # The share of the sequences that grows with the load: all but the request that arrives.
         arrived = flow.in_flight / sequences
         more_in_flight = service(view.logs, sequences * np.exp(_DIFFERENCE))
         slope = np.log(more_in_flight / service(view.logs, sequences)) / _DIFFERENCE
@@ -252,14 +252,14 @@ class ServingPredictor(Gaussian, frozen=True):
         return replace(self, names=after.names, mean=after.mean, covariance=after.covariance)
 
     def answering(self, deployment: Deployment) -> Deployment:
-        """With its minor version, or the version that answers where none is named."""
+        """The deployment with its engine's minor version; if it names none, with that of `versions`."""
         version = minor_version(deployment.version) or self.engine_version(deployment.engine)
         return deployment._replace(version=version)
 
     def view(
         self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic], load: str = ""
     ) -> View:
-        """Deployments under their traffic, of one kind of `load` (`Setting`)."""
+        """The view of deployments under their traffic, with one kind of `load` (`Setting`)."""
         each = [traffic] * len(deployments) if isinstance(traffic, Traffic) else traffic
         keys = [(id(deployment), traffic) for deployment, traffic in zip(deployments, each, strict=True)]
         # Rows that differ in their load alone share all else.
@@ -297,7 +297,7 @@ class ServingPredictor(Gaussian, frozen=True):
         confidence: float,
         in_flight: Floats | None = None,
     ) -> ServingRates:
-        """Rates with bounds of what `logs_of` parameters makes of `sequences` (n,)."""
+        """Rates with bounds: `logs_of` gives the log seconds that follow from log parameters."""
         with np.errstate(divide="ignore", invalid="ignore"):
             each, doubts = view.with_doubts(logs_of, sequences)
             bounds, calibrated = {}, np.ones(len(view.known), dtype=bool)
@@ -324,8 +324,8 @@ class ServingPredictor(Gaussian, frozen=True):
     def _multipliers(
         self, quantity: str, groups: Sequence[tuple[str, str]], confidence: float
     ) -> tuple[Floats, Floats, Any]:
-        """Multipliers of each row's predicted deviation, down and up in log seconds, by what was known and
-        the regime; whether calibrated."""
+        """For each row, how many standard deviations its bounds lie below and above, in log seconds, by kind
+        of evidence and regime; and whether that is calibrated."""
         each = {}
         for known, regime in set(groups):
             each[known, regime] = multipliers(self.widths.get(f"{quantity}/{known}/{regime}", ()), confidence)
@@ -340,13 +340,13 @@ class ServingPredictor(Gaussian, frozen=True):
 
 
 def _further_sigma(deployment: Deployment) -> float:
-    """The log standard deviation for what no row has measured: several GPUs, nodes, drafting."""
+    """The log standard deviation that ranks, several nodes and drafting add, as hardly any row has them."""
     ranks, nodes = _RANKS_SIGMA * (deployment.ranks > 1), _NODES_SIGMA * (deployment.nodes > 1)
     return math.hypot(ranks, nodes, _DRAFT_SIGMA * (deployment.draft is not None))
 
 
 class View(NamedTuple):
-    """Deployments with the mean and covariance (n, logs, logs) of their logs, and what is `known` of each."""
+    """Deployments, the means and covariance (n, logs, logs) of their logs, and the evidence behind each."""
 
     requests: Requests
     logs: Logs
@@ -362,7 +362,7 @@ class View(NamedTuple):
         of_slots = _SLOTS_SIGMA * in_slots * np.log(np.maximum(sequences, 1.0))
         further = np.array([_further_sigma(entry) for entry in self.deployments]) ** 2 + of_slots**2
         mean, logs = logs_of(self.logs), np.array(self.logs)
-        # One call for all: row k of each log is that in which the k-th of them is moved.
+        # One call for all slopes: in row k, only the k-th log is moved.
         moved = logs[:, None] + _DIFFERENCE * np.eye(len(logs))[:, :, None]
         slopes = (np.array(logs_of(Logs(*moved))) - np.array(mean)[:, None]) / _DIFFERENCE
         doubts = []

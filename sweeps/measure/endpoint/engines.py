@@ -213,7 +213,7 @@ class RunningEngine(Struct):
         return time.monotonic() - self.at_seconds
 
     def is_ready(self, patience_seconds: float, report: Progress) -> bool:
-        """Whether it serves. Raises `MeasuringError` if it has ended, or after `patience_seconds`."""
+        """Return whether it serves. Raises `MeasuringError` if it has ended, or after `patience_seconds`."""
         if not math.isnan(self.ready_seconds):
             return True
         if (code := self.process.poll()) is not None:
@@ -282,8 +282,8 @@ def _started_engine(start: EngineStart, report: Progress) -> Iterator[RunningEng
 
 
 def _is_healthy(port: int) -> bool:
-    """Whether the model is loaded: vLLM, llama.cpp and transformers then answer /health with 200. The server
-    of llama-cpp-python answers 404, but listens only once the model is loaded."""
+    """Return whether the model is loaded: vLLM, llama.cpp and transformers then answer /health with 200. The
+    server of llama-cpp-python answers 404, but listens only once the model is loaded."""
     connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
     with suppress(OSError, http.client.HTTPException), closing(connection):
         connection.request("GET", "/health")

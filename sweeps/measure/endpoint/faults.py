@@ -140,7 +140,7 @@ def piece_of(event: bytes) -> Piece:
 
 
 def _has_text(choice: Mapping[str, Any], is_last: bool) -> bool:
-    """Whether a choice adds text; opening and ending tokens do not, half a character may."""
+    """Return whether a choice adds text. An empty one does (half a character), but not first or last."""
     if (text := choice.get("text")) is not None:
         return bool(text) or not is_last
     delta = choice.get("delta")

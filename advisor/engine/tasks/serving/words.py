@@ -106,7 +106,7 @@ _PERCENTILE = Message("p{percentile} of {time}")
 
 
 def described(request: ServingQuestion, candidate: GenerationCandidate) -> Message:
-    """A candidate as a clause, for the line that says that no spec answers."""
+    """A candidate as a clause, for the line that says that no spec meets the target."""
     spec, rates = candidate.spec, candidate.rates
     return Message(
         "{name} with {lower:,g} output tokens/s or more (median {median:rate}), up to {ttft:,g} ms "
