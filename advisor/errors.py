@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from advisor.messages import Message, Spell, Translate, option_name, render
 
@@ -218,3 +219,17 @@ def unknown_name(
     )
     error.suggestions = tuple(near)
     return error
+
+
+# The service sets this; it returns False after its client has left or has waited too long.
+STILL_WANTED: ContextVar[Callable[[], bool]] = ContextVar("still_wanted", default=lambda: True)
+
+
+class SpentError(Exception):
+    """The computation stops early: its time is spent, or its client no longer waits."""
+
+
+def require_wanted() -> None:
+    """Raise `SpentError` if the client no longer waits."""
+    if not STILL_WANTED.get()():
+        raise SpentError

@@ -20,8 +20,8 @@ from advisor.domain import InstanceType, Market, Range
 from advisor.domain.decision import RELAXING_STOPPED
 from advisor.engine.columns import Columns, Floats, cheapest
 from advisor.engine.limits import MOST_INSTANCES
+from advisor.errors import STILL_WANTED, SpentError
 from advisor.messages import Message
-from advisor.patience import STILL_WANTED, SpentError
 from advisor.questions.spec import SpecQuestion
 from advisor.units import gpus_text, range_text, size_text
 

@@ -19,7 +19,7 @@ from advisor.engine.columns import Floats, cheapest
 from advisor.engine.constraints import Amount, Constraint, Effort
 from advisor.engine.decide import recommend
 from advisor.engine.task import A, C, O, R, T, Task
-from advisor.patience import SpentError
+from advisor.errors import SpentError
 
 
 def relaxations(

@@ -21,8 +21,8 @@ from starlette.responses import Response
 
 from advisor.answers.context import Context
 from advisor.domain.workload import is_own_code
+from advisor.errors import STILL_WANTED, SpentError
 from advisor.messages import Message
-from advisor.patience import STILL_WANTED, SpentError
 from advisor.questions.question import Question
 from advisor.questions.settled import today
 from advisor.render.document import plain_leaf

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import CacheState, DiskRate, Gpu, Precision, Prediction, Provenance, Resources, Stage
+from advisor.errors import require_wanted
 from advisor.messages import Message
 from advisor.models.bayes import Floats
 from advisor.models.performance.estimates import Estimates, Spread, estimates
@@ -24,7 +25,6 @@ from advisor.models.performance.pipeline import (
 from advisor.models.performance.scaling import Scaling
 from advisor.models.performance.step_times import GpuRate
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
-from advisor.patience import require_wanted
 
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage with a smaller weight in the rate is not mentioned.

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.errors import DataError
-from advisor.patience import STILL_WANTED, SpentError
+from advisor.errors import STILL_WANTED, DataError, SpentError
 from advisor.questions.network import Recommend
 from advisor.questions.reading import from_values
 from advisor.service.answers import Answered, KeptAnswers

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from starlette.requests import ClientDisconnect
 
-from advisor.patience import STILL_WANTED
+from advisor.errors import STILL_WANTED
 from advisor.service import app, gate
 from advisor.service.answers import Threads
 from advisor.service.problems import Problem
