@@ -23,9 +23,8 @@ from advisor.models.bayes import Floats, Gaussian, HalfWidths, Parameters, multi
 from advisor.models.bundled import IdentityCache, withheld_tests
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.gpu_observations import ProbedLayer
-from advisor.models.performance.kinship import Kinship, step_features
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
-from advisor.models.performance.posterior import Cell, Estimates, Posterior
+from advisor.models.performance.posterior import Cell, Estimates, Kinship, Posterior, step_features
 from advisor.models.performance.step_parameters import AMPERE, Conditions, Step, script_bits
 from advisor.models.performance.step_time import least_seconds, steps_of
 

@@ -18,8 +18,7 @@ import numpy as np
 from advisor.models.bayes import Gaussian
 from advisor.models.bundled import CPU_STEP_TIMES, FOLDER, STEP_TIMES, read_bundled_array
 from advisor.models.performance.cpu_step_times import CpuStepTimes
-from advisor.models.performance.kinship import Kinship
-from advisor.models.performance.posterior import Posterior
+from advisor.models.performance.posterior import Kinship, Posterior
 from advisor.models.performance.step_times import StepTimes
 
 SCHEMA, CPU_SCHEMA = "advisor.step-times/1", "advisor.cpu-step-times/1"

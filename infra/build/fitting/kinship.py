@@ -6,7 +6,7 @@ import numpy as np
 
 from advisor.models.bayes import Floats
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.kinship import Kinship, standardised
+from advisor.models.performance.posterior import Kinship, standardised
 
 # Shapes, time, launches and the task distinguish networks better than the mix of kinds (`step_features`).
 WEIGHTS = np.array([*[1.0] * (2 * len(KINDS)), 2.0, 2.0, 2.0, 3.0, 2.0, 1.0, 3.0])

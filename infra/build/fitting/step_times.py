@@ -39,9 +39,8 @@ from advisor.models.bayes import Floats
 from advisor.models.performance.cpu_step_times import CELL, NETWORK, CpuStepTimes
 from advisor.models.performance.cpu_step_times import ROW_SIGMA as CPU_ROW_SIGMA
 from advisor.models.performance.frames import checked_frame
-from advisor.models.performance.kinship import Kinship
 from advisor.models.performance.networks import NetworkFacts
-from advisor.models.performance.posterior import Cell, Estimates, Posterior
+from advisor.models.performance.posterior import Cell, Estimates, Kinship, Posterior
 from advisor.models.performance.step_times import (
     OTHERS,
     ROW_SIGMA,
