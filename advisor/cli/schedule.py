@@ -20,8 +20,7 @@ from click.core import ParameterSource
 
 from advisor.answers.context import load_context
 from advisor.answers.reporting.reports import check_workloads
-from advisor.cli.leaving import handled_signals
-from advisor.cli.main import cli
+from advisor.cli.main import cli, handled_signals
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_from, question_options, typed_option
 from advisor.cli.report import plan_report, planned_workloads

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.leaving import handled_signals
+from advisor.cli.main import handled_signals
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_options, typed_option
 from advisor.domain.workload import is_own_code, own_file

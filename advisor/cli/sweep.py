@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli import sweep_view
-from advisor.cli.leaving import leaving_cleanly
+from advisor.cli.main import leaving_cleanly
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, output_option, question_options, typed_option
 from advisor.cli.sweep_status import log, status, stop

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from advisor.cli.leaving import leaving_cleanly
+from advisor.cli.main import leaving_cleanly
 from advisor.cli.printing import print_answer, tell
 from advisor.errors import CloudError, one_line
 from advisor.infra.aws.asking import Aws

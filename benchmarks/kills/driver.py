@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from advisor.cli.leaving import leaving_cleanly
+from advisor.cli.main import leaving_cleanly
 from advisor.domain import Status
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.sweeping import execute_sweep

@@ -205,7 +205,7 @@ _FURTHEST = 4.0
 
 
 class Kinship(Struct, frozen=True):
-    """A Gaussian process over the mix of operations in a step: networks with similar operations deviate alike.
+    """A Gaussian process over the mix of operations in a step: networks with similar ones deviate alike.
 
     The roofline's residual is much the same on every GPU, and similar for networks that spend their time on
     the same kinds of operations. A step that was never measured gets its residual from the nearest measured

@@ -18,7 +18,7 @@ LEAVING = """
 import os, sys, time
 from pathlib import Path
 from advisor.cli import main
-from advisor.cli.leaving import leaving_cleanly
+from advisor.cli.main import leaving_cleanly
 from advisor.sweeps.trial.ownership import new_name, scratch_parent
 import click
 
