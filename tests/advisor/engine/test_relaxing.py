@@ -2,6 +2,7 @@
 
 from functools import reduce
 from itertools import combinations
+from math import floor, log10
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -62,7 +63,7 @@ SLOW_TO_ASK = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 LIMITED = ("max_usd_per_hour", "max_latency_ms", "max_hours", "max_run_usd")
-DIALS = {"target_throughput": 1.002, **dict.fromkeys(LIMITED, 0.998)}
+DIALS = {"target_throughput": 1, **dict.fromkeys(LIMITED, -1)}
 
 
 def ask(request):
@@ -112,7 +113,10 @@ def nearer(request, change):
     ][:1]
     then = constraint.get(typed(request, change))
     if change.constraint in DIALS:
-        return constraint.put(request, then * DIALS[change.constraint])
+        step = 10.0 ** (floor(log10(then)) - 1)  # limits are named in two digits, with half steps below 20
+        way = DIALS[change.constraint]
+        step *= 1 if then + way * step / 4 > 20 * step else 0.5
+        return constraint.put(request, then + way * step)
     steps = {"min_": 0.01, "max_": -0.01, "conf": 0.01}
     step = steps.get(change.constraint[:4], 0) * (1e5 if "gpu_memory" in change.constraint else 1)
     return constraint.put(request, round(then + step, 3)) if step else None
