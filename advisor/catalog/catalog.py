@@ -24,10 +24,11 @@ from advisor.catalog.clouds import (
     require_instance,
     require_rate,
     require_region,
+    why_closed,
 )
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import GpuSheet, read_sheets
-from advisor.catalog.instances import PartialType, read_origins, why_closed
+from advisor.catalog.instances import PartialType, read_origins
 from advisor.catalog.match import OfferQuery
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
 from advisor.catalog.prices import Currency, SourceUse, read_bases, source_uses

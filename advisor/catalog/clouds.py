@@ -21,14 +21,14 @@ from advisor.catalog.disk_orders import imported_prices
 from advisor.catalog.disk_rules import rules_path
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import require_whole
-from advisor.catalog.instances import InstanceTable, Origin, PartialType, restrictions_by_type
+from advisor.catalog.instances import STATUSES, InstanceTable, Origin, PartialType, restrictions_by_type
 from advisor.catalog.match import OfferQuery, is_gpu, matches_instance
-from advisor.catalog.overlay import Overlay
+from advisor.catalog.overlay import Overlay, cloud_title
 from advisor.catalog.prices import RATE_VARIABLE, Basis, Currency, PriceTable
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price
 from advisor.domain.money import NotOrderable
 from advisor.errors import NoOfferError, UsageError, unknown_name
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 
 
 class PriceCell(NamedTuple):
@@ -409,3 +409,11 @@ def require_region(region: str, clouds: Sequence[Cloud]) -> None:
     raise NoOfferError(
         f"no prices of region {region} are in the catalogue; regions with prices: {', '.join(priced)}"
     )
+
+
+def why_closed(closed: NotOrderable) -> Message:
+    """The reason in words, with the way out where there is one; the message's code is the status."""
+    day = str(closed.as_of or "")
+    values = {"cloud": cloud_title(closed.cloud), "region": closed.region, "as_of": day}
+    text = STATUSES[closed.status].text
+    return Message(text, code=closed.status, market=FieldName("market"), **values)

@@ -10,10 +10,9 @@ from msgspec import Struct
 
 from advisor.catalog.assumed import Facts, facts_of_type, with_facts_of_type
 from advisor.catalog.bundle import Files, Table, table_if_any
-from advisor.catalog.live import cloud_title
 from advisor.domain import MIB, Cpu, InstanceType, NodeNetwork, Range
 from advisor.domain.money import MAX_AGE_DAYS, NotOrderable
-from advisor.messages import FieldName, Message
+from advisor.messages import Message
 
 GIB = 2**30
 NEEDED_FACTS = {
@@ -323,14 +322,6 @@ def restrictions_by_type(files: Files, cloud: str, names: Iterable[str]) -> dict
         for name in [name for name in names if name.startswith(start)] if star else [start]:
             restrictions.setdefault(name, []).append(closed)
     return restrictions
-
-
-def why_closed(closed: NotOrderable) -> Message:
-    """The reason in words, with the way out where there is one; the message's code is the status."""
-    day = str(closed.as_of or "")
-    values = {"cloud": cloud_title(closed.cloud), "region": closed.region, "as_of": day}
-    text = STATUSES[closed.status].text
-    return Message(text, code=closed.status, market=FieldName("market"), **values)
 
 
 def plain_cpu_name(name: str) -> str:

@@ -5,7 +5,7 @@ list: a JSON document with one row per line, sealed with the SHA-256 of its othe
 holds imported clouds that the bundle lacks, or imported disk prices and facts, in the bundle's form: the
 first line is a manifest (with the SHA-256 of itself and of the rest), the second holds the tables, so that a
 question about no imported cloud reads first lines only. A file is written whole or not at all, and two
-refreshes at once lose nothing of each other."""
+refreshes at once lose nothing of each other. Prices of `LIVE_CLOUDS` can be fetched."""
 
 from __future__ import annotations
 
@@ -23,12 +23,35 @@ from msgspec import Struct, field
 
 from advisor.catalog.bundle import StoredPrices, Table, is_sealed, sealed, stored_by_market
 from advisor.catalog.instances import Origin
-from advisor.catalog.live import cloud_title
 from advisor.catalog.prices import BASES_FILE, Basis, Currency, PriceTable, SourceUse
 from advisor.domain import ESTIMATED, OBSERVED, Market, Price
 from advisor.domain.money import MAX_AGE_DAYS
 from advisor.errors import DataError, UsageError, one_line, system_errors, unknown_name
 from advisor.files import user_folder, write_whole
+
+# Name in commands -> name for people.
+LIVE_CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}
+# Regions to suggest, for live clouds without a default region.
+USUAL_REGIONS = {"azure": "eastus or westeurope", "gcp": "us-central1 or europe-west4"}
+LIVE_MARKETS = (Market.ON_DEMAND, Market.SPOT)
+
+
+def is_live(cloud: str, market: Market) -> bool:
+    """Whether `recommend --live` and `catalog refresh` can fetch such a price."""
+    return cloud in LIVE_CLOUDS and market in LIVE_MARKETS
+
+
+def refresh_command(cloud: str, region: str) -> str | None:
+    """The command that fetches a region's prices; None for a cloud without live prices."""
+    if cloud not in LIVE_CLOUDS:
+        return None
+    return f"advisor catalog refresh --cloud {cloud} --region {region}"
+
+
+def cloud_title(cloud: str) -> str:
+    """A cloud's name for people."""
+    return LIVE_CLOUDS.get(cloud, cloud)
+
 
 OVERLAY_SUFFIX, OVERLAY_SCHEMA = ".refreshed.json", "advisor.refreshed-prices/1"
 IMPORT_SUFFIX, IMPORT_SCHEMA = ".import.json", "advisor.catalog-import/1"

@@ -18,7 +18,7 @@ from functools import partial
 from msgspec import Struct
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.instances import why_closed
+from advisor.catalog.clouds import why_closed
 from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resources
 from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError, unknown_name

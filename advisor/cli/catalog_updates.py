@@ -12,8 +12,16 @@ from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.believed import TOO_FAR
 from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.importing import Imported, import_file, imports_in
-from advisor.catalog.live import LIVE_CLOUDS, USUAL_REGIONS, cloud_title
-from advisor.catalog.overlay import forget_overlay, overlay_clouds, own_imports, read_overlay, remove_import
+from advisor.catalog.overlay import (
+    LIVE_CLOUDS,
+    USUAL_REGIONS,
+    cloud_title,
+    forget_overlay,
+    overlay_clouds,
+    own_imports,
+    read_overlay,
+    remove_import,
+)
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import DAY, FieldType, output_option, question_options
 from advisor.domain import Market

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.catalog.live import is_live, refresh_command
+from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import ESTIMATED, LIST, OBSERVED, PRICE_KINDS, Offer, PriceCall
 from advisor.domain.decision import price_chance
 from advisor.domain.money import PriceSpread, aged_spec, all_listed, is_old

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from advisor.catalog import INSTANCE_BURST_SECONDS, Catalog, PartialOffer, Rejection, check
-from advisor.catalog.instances import PartialType, why_closed
+from advisor.catalog.clouds import why_closed
+from advisor.catalog.instances import PartialType
 from advisor.domain import AssumedFact, InstanceType, Offer
 from advisor.domain.money import NotOrderable
 from advisor.render.records import fields, instance_block, notes_text, price_block

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.catalog.live import PRICE_PAGES, is_live, refresh_command
+from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.money import is_listed
@@ -169,3 +169,26 @@ def ranked_cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]
     if tokens is not None:
         return tokens.median, "million_output_tokens"
     return candidate.usd_per_million_samples, "million_samples"
+
+
+# Public pages of the clouds; nothing fetches them, and a page may move.
+PRICE_PAGES = {
+    "alibaba": "https://www.alibabacloud.com/product/ecs-pricing-list/en",
+    "aws": "https://aws.amazon.com/ec2/pricing/",
+    "azure": "https://azure.microsoft.com/pricing/details/virtual-machines/linux/",
+    "civo": "https://www.civo.com/pricing",
+    "digitalocean": "https://www.digitalocean.com/pricing/gpu-droplets",
+    "gcp": "https://cloud.google.com/compute/all-pricing",
+    "hyperstack": "https://www.hyperstack.cloud/gpu-pricing",
+    "jarvislabs": "https://jarvislabs.ai/pricing",
+    "lambda": "https://lambda.ai/pricing",
+    "nebius": "https://nebius.com/prices",
+    "oci": "https://www.oracle.com/cloud/price-list/",
+    "ovh": "https://www.ovhcloud.com/en/public-cloud/prices/",
+    "paperspace": "https://www.paperspace.com/pricing",
+    "runpod": "https://www.runpod.io/pricing",
+    "scaleway": "https://www.scaleway.com/en/pricing/",
+    "vast": "https://vast.ai/pricing",
+    "verda": "https://verda.com/pricing",
+    "vultr": "https://www.vultr.com/pricing/",
+}

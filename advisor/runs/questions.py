@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from advisor.catalog.catalog import DEFAULT_CLOUD
-from advisor.catalog.live import LIVE_CLOUDS
+from advisor.catalog.overlay import LIVE_CLOUDS
 from advisor.messages import FieldName, Message, option_name
 from advisor.questions.fields import Choice, File, Kind, Number, Text, Texts, wrong
 from advisor.questions.question import Needed, Question, ask

@@ -9,7 +9,7 @@ from datetime import date
 from msgspec import Struct
 
 from advisor.catalog import Catalog
-from advisor.catalog.live import LIVE_CLOUDS
+from advisor.catalog.overlay import LIVE_CLOUDS
 from advisor.catalog.support import CLOUD as AWS
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError, UsageError

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from advisor.answers.live.refreshing import Offerings, PriceQuestion, ask_offerings, ask_prices, overlay_of
 from advisor.catalog import Catalog, load_catalog
-from advisor.catalog.live import LIVE_CLOUDS, cloud_title, is_live
-from advisor.catalog.overlay import Overlay
+from advisor.catalog.overlay import LIVE_CLOUDS, Overlay, cloud_title, is_live
 from advisor.catalog.support import CLOUD as AWS
 from advisor.catalog.support import quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
-from advisor.catalog.live import is_live, refresh_command
+from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
 from advisor.messages import Message
 from advisor.render.blocks import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.live import LIVE_CLOUDS, USUAL_REGIONS
+from advisor.catalog.overlay import LIVE_CLOUDS, USUAL_REGIONS
 from advisor.questions.settled import DEFAULT_REGION
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
