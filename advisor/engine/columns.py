@@ -107,13 +107,6 @@ class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
         return replace(self, options=options, **columns)
 
 
-def as_objects(records: Sequence[Any]) -> Objects:
-    """Records as a column of shape (n,)."""
-    column = np.empty(len(records), dtype=object)
-    column[:] = records
-    return column
-
-
 def option_columns(options: Sequence[Option]) -> dict[str, Any]:
     """The columns of an `OptionTable` of these options (at least one), one row each."""
     numbers: dict[tuple[str, str], int] = {}
@@ -123,7 +116,7 @@ def option_columns(options: Sequence[Option]) -> dict[str, Any]:
         "options": options,
         "names": np.array([name for _, name in numbers], dtype=object),
         "kind": np.array(kind),
-        "disk": as_objects([option.disk for option in options]),
+        "disk": np.fromiter((option.disk for option in options), object),
         "usd_each": np.array(
             [option.offer.price.usd_per_hour + option.disk.usd_per_hour for option in options]
         ),

@@ -32,7 +32,7 @@ from advisor.domain import (
 )
 from advisor.domain.results import P99_OVER_P50
 from advisor.engine.candidates import Runnable
-from advisor.engine.columns import Booleans, Floats, Integers, Level, Objects, as_objects
+from advisor.engine.columns import Booleans, Floats, Integers, Level, Objects
 from advisor.models.performance.machines import DiskTable
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.prepared import PreparedRows
@@ -174,7 +174,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             request=request,
             predictions=predictions,
             options=sorted_options,
-            names=as_objects([name for _, name in by_type]),
+            names=np.array([name for _, name in by_type], dtype=object),
             cheapest_offer=np.array(
                 [min(option.offer.price.usd_per_hour for option in some) for some in by_type.values()]
             ),
@@ -236,7 +236,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             option=options,
             spec=which,
             row=rows,
-            disk=as_objects(disks)[which],
+            disk=np.fromiter(disks, object)[which],
             disk_type=np.array([_number_of(disk.rate.type) for disk in disks], dtype=np.intp)[which],
             batch=predictions.batch[rows],
             offer_usd=self.offer_usd[options],
