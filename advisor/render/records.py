@@ -425,3 +425,13 @@ def explanation_document(instance_type: str, explanation: Explanation) -> dict[s
 
 def _stage_block(stage: Stage, rate: float) -> dict[str, Any]:
     return {"stage": str(stage), "samples_per_second": rate}
+
+
+def same_paths(names: str, below: str = "") -> dict[str, str]:
+    """Map each name to its path, for columns whose name is also the field's name."""
+    return {name: f"{below}{name}" for name in names.split()}
+
+
+def spread_paths(paths: Mapping[str, str]) -> dict[str, str]:
+    """Map a column for each bound of the intervals to its path."""
+    return {f"{name}_{bound}": f"{path}.{bound}" for name, path in paths.items() for bound in BOUNDS}

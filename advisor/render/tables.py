@@ -6,19 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.files import csv_of
-from advisor.render.records import BOUNDS
+from advisor.render.records import same_paths, spread_paths
 
 Record = Mapping[str, Any]
-
-
-def same_paths(names: str, below: str = "") -> dict[str, str]:
-    """Map each name to its path, for columns whose name is also the field's name."""
-    return {name: f"{below}{name}" for name in names.split()}
-
-
-def spread_paths(paths: Mapping[str, str]) -> dict[str, str]:
-    """Map a column for each bound of the intervals to its path."""
-    return {f"{name}_{bound}": f"{path}.{bound}" for name, path in paths.items() for bound in BOUNDS}
 
 
 # The total with its 90 % interval.

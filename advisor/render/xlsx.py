@@ -27,17 +27,9 @@ from advisor.render.facts import (
     usd_per_million_samples,
 )
 from advisor.render.i18n.catalogue import Texts, report_texts, workbook_texts
+from advisor.render.records import same_paths
 from advisor.render.sentences import LOCAL_ORDER, disk_name, relax_sentence, stage_name
-from advisor.render.tables import (
-    FRONT,
-    SERVING,
-    TUNING,
-    columns_of_task,
-    flat_rows,
-    ranked_rows,
-    same_paths,
-    value_at,
-)
+from advisor.render.tables import FRONT, SERVING, TUNING, columns_of_task, flat_rows, ranked_rows, value_at
 from advisor.render.views.totals import target_text, totals_sentences
 
 if TYPE_CHECKING:

@@ -29,9 +29,11 @@ from advisor.render.records import (
     prediction_block,
     price_block,
     run_block,
+    same_paths,
+    spread_paths,
 )
 from advisor.render.sentences import asked_text, bound_name
-from advisor.render.tables import same_paths, spread_paths, value_at
+from advisor.render.tables import value_at
 from advisor.render.terminal import block_lines
 from advisor.render.text import folded, is_miss, local_or_order, lower_name
 from advisor.render.views.brief import binding_text
@@ -166,8 +168,8 @@ def _rate_columns(confidence: float) -> list[Column]:
     ]
 
 
-_RELATIVE = _column(
-    "x", lambda row: None if row.get("relative") is None else f"{row['relative']:.2f}", Look.NUMBER
+_RELATIVE = Column(
+    "x", lambda row: None if row.get("relative") is None else f"{row['relative']:.2f}", Look.NUMBER, "-"
 )
 
 
