@@ -32,7 +32,7 @@ def measure_ranks(
     reference: str, ranks: Ranks, *, precision: Precision, minutes: float, on_progress: Progress
 ) -> dict[str, Any]:
     """The anchor document of all ranks; each node gets it. Raises `UsageError` for an invalid request, and
-    `MeasuringError` where a rank or node is lost, naming the rank that failed first."""
+    `MeasuringError` if a rank or node is lost, naming the rank that failed first."""
     job = {
         "reference": checked_reference(reference),
         "batch_size": ranks.batch_size,
@@ -84,7 +84,7 @@ def _torchrun(ranks: Ranks) -> list[str]:
 
 
 def _emulated_step_seconds(reference: str, ranks: Ranks, precision: Precision) -> float | None:
-    """Seconds that a step takes on the emulated GPU; None where the ranks compute."""
+    """Seconds that a step takes on the emulated GPU; None if the ranks compute."""
     if ranks.accelerator is None:
         return None
     try:
@@ -144,7 +144,7 @@ def measure_reference(
     grace_seconds: float = GRACE_SECONDS,
 ) -> dict[str, Any]:
     """The anchor document, from processes that have ended when this returns. The first finds the best batch,
-    and the others measure that batch again: `runs` processes in all (None: three, where the minutes suffice).
+    and the others measure that batch again: `runs` processes in all (None: three, if the minutes suffice).
     Raises `UsageError` for an invalid request, and `MeasuringError` when torch is missing or the first
     process measures nothing."""
     job: dict[str, Any] = {

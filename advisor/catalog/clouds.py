@@ -93,7 +93,7 @@ class Cloud(Struct, dict=True, eq=False):
 
     @property
     def currency(self) -> str:
-        """The currency of its prices; "USD" also where prices have several."""
+        """The currency of its prices; "USD" also if prices have several."""
         return str(self._facts.get("currency", "USD"))
 
     @property
@@ -184,7 +184,7 @@ class Cloud(Struct, dict=True, eq=False):
         return self.lowest_prices(query, names)
 
     def price(self, name: str, region: str, market: Market) -> Price | None:
-        """The price of a type in a region and on a market; None where it is not known."""
+        """The price of a type in a region and on a market; None if it is not known."""
         for table in self._price_tables(region, market):
             for row, column, _ in table.cells((name,), region):
                 return self.capped(table.price(row, column), name, region, market)
@@ -275,7 +275,7 @@ class Cloud(Struct, dict=True, eq=False):
         return self._restrictions.get(name, ())
 
     def restriction(self, name: str, region: str, market: str) -> NotOrderable | None:
-        """Why a type cannot be ordered in a region and on a market; None where it can be."""
+        """Why a type cannot be ordered in a region and on a market; None if it can be."""
         there, day = self._overlay.offerings.get((name, region), (False, date.min))
         for known in self.order_restrictions(name):
             listed_since = there and not known.market and known.as_of is not None and day > known.as_of
@@ -348,7 +348,7 @@ class Cloud(Struct, dict=True, eq=False):
 
 
 class CpuOnly(NamedTuple):
-    """A CPU type with its cheapest price and its whole cores; `mark` is nan where nobody measured it."""
+    """A CPU type with its cheapest price and its whole cores; `mark` is nan if nobody measured it."""
 
     cloud: str
     name: str

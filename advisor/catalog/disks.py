@@ -96,7 +96,7 @@ class DiskCatalog(Struct, dict=True, eq=False):
         return disk_type != disk_orders.LOCAL and self._rule(disk_type).media == "hdd"
 
     def price(self, choice: DiskChoice, region: str) -> Price:
-        """The hourly price of an order of a known size; `NoOfferError` where none is known."""
+        """The hourly price of an order of a known size; `NoOfferError` if none is known."""
         self.rate(choice)  # refuses what is not sold
         return self._price(choice, region)
 
@@ -129,7 +129,7 @@ class DiskCatalog(Struct, dict=True, eq=False):
         return replace(disk, burst=self.burst_of(volume, size_gib, instance))
 
     def burst(self, choice: DiskChoice) -> Burst | None:
-        """The burst of an order of a known size without an instance; None where its rate lasts."""
+        """The burst of an order of a known size without an instance; None if its rate lasts."""
         return self.burst_of(self.rate(choice), choice.size_gib or 0.0)
 
     def burst_of(

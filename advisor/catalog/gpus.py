@@ -28,7 +28,7 @@ def sheet_names(name: str, known: Iterable[str]) -> list[str]:
 
 
 def require_whole(name: str, sheets: Mapping[str, Gpu]) -> None:
-    """`UsageError` for the name of a slice: an 'A10-4Q' is not an A10."""
+    """Raise `UsageError` for the name of a slice: an 'A10-4Q' is not an A10."""
     if not is_whole(name, sheets):
         raise UsageError(
             "'{gpu}' is a slice ({profile}) of a card, and no rate of a slice is known",
@@ -159,7 +159,7 @@ _LINKS_FILE = DATA_FOLDER / "language" / "gpu_links.csv"
 
 
 class GpuLink(NamedTuple):
-    """A link of GPUs: `nvlink` (up to `joined` GPUs) or `pcie`, assumed where `source` is empty."""
+    """A link of GPUs: `nvlink` (up to `joined` GPUs) or `pcie`, assumed if `source` is empty."""
 
     kind: str
     joined: int

@@ -46,24 +46,24 @@ def _reaped(*, owner: str | None = None, regions: Sequence[str] = (), dry_run: b
     return reap_expired(aws, now=datetime.now(UTC), owner=owner, dry_run=dry_run, regions=regions)
 
 
-def _document(reaped: Reaped, schema: str) -> dict[str, Any]:
+def _reap_document(reaped: Reaped, schema: str) -> dict[str, Any]:
     """The JSON document of `cloud status` and `cloud reap` (render/schemas/cloud.schema.json)."""
     return {
         "schema": schema,
         "as_of": reaped.now.isoformat(timespec="seconds"),
         "dry_run": reaped.dry_run,
         "regions": list(reaped.regions),
-        "expired": [*map(_thing, reaped.expired)],
-        "kept": [*map(_thing, reaped.kept)],
-        "removed": [*map(_thing, reaped.removed)],
-        "remaining": [{**_thing(left.thing), "reason": left.reason} for left in reaped.remaining],
+        "expired": [*map(_resource_document, reaped.expired)],
+        "kept": [*map(_resource_document, reaped.kept)],
+        "removed": [*map(_resource_document, reaped.removed)],
+        "remaining": [{**_resource_document(left.thing), "reason": left.reason} for left in reaped.remaining],
         "not_told": [
             {"region": kind.region, "kind": kind.kind, "reason": kind.reason} for kind in reaped.not_listed
         ],
     }
 
 
-def _thing(thing: Managed) -> dict[str, Any]:
+def _resource_document(thing: Managed) -> dict[str, Any]:
     expires = thing.expires_at.isoformat(timespec="seconds") if thing.expires_at else None
     return {**asdict(thing), "expires_at": expires}
 
@@ -71,7 +71,7 @@ def _thing(thing: Managed) -> dict[str, Any]:
 COLUMNS = ("Kind", "id", "region", "sweep", "owner", "state", "expires")
 
 
-def _lines(reaped: Reaped, things: Sequence[Managed], verb: str) -> list[str]:
+def _reap_lines(reaped: Reaped, things: Sequence[Managed], verb: str) -> list[str]:
     """The text of what was found or removed, of what remains and why, and of what did not answer."""
     asked = format_counted(len(reaped.regions), "region")
     rows = [
@@ -216,8 +216,8 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
     verb = f"of sweeps, {len(reaped.expired)} expired (advisor cloud reap removes what is)"
     print_answer(
         output,
-        _document(reaped, "advisor.cloud-status/1"),
-        lambda: _lines(reaped, [*reaped.expired, *reaped.kept], verb),
+        _reap_document(reaped, "advisor.cloud-status/1"),
+        lambda: _reap_lines(reaped, [*reaped.expired, *reaped.kept], verb),
     )
     return 1 if reaped.not_listed else 0
 
@@ -241,5 +241,5 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
         hint = "what was asked to end ends; `advisor cloud reap` again takes the rest"
         raise Stopped("left" if dry_run else f"left: {hint}") from None
     done = (reaped.expired, "would be removed") if dry_run else (reaped.removed, "removed")
-    print_answer(output, _document(reaped, "advisor.cloud-reap/1"), lambda: _lines(reaped, *done))
+    print_answer(output, _reap_document(reaped, "advisor.cloud-reap/1"), lambda: _reap_lines(reaped, *done))
     return 1 if reaped.remaining or reaped.not_listed else 0

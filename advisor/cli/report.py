@@ -392,7 +392,7 @@ def _report_on_questions(
     ask: Ask, questions: Sequence[ReportedWorkload], inputs: Sequence[Input], usual: str
 ) -> dict[str, Any]:
     read = (*inputs, *inputs_of(*(question.question for question in questions)))
-    context, wanted = load_context(ask.sources), _report(ask, read, usual)
+    context, wanted = load_context(ask.sources), _report_settings(ask, read, usual)
     with _progress(len(questions)) as step:
         return gathered(context, questions, wanted, step=step)
 
@@ -404,7 +404,7 @@ def _report_on_saved(ask: Ask) -> dict[str, Any]:
     if not reports:
         names = [f"{file['request']['model']} {file['request']['task']}" for file in documents]
         usual = names[0] if len(names) == 1 else "workloads"
-        context, wanted = load_context(ask.sources), _report(ask, sources, usual)
+        context, wanted = load_context(ask.sources), _report_settings(ask, sources, usual)
         with _progress(len(sources)) as step:
             return report_of_saved(context, sources, wanted, step=step)
     if len(documents) > 1 or ask.title or ask.as_of:
@@ -415,7 +415,7 @@ def _report_on_saved(ask: Ask) -> dict[str, Any]:
     return saved | {"totals": totals(saved["workloads"])}
 
 
-def _report(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:
+def _report_settings(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:
     day = ask.as_of or today()
     origin = Origin(command_line("report", _options_of(ask, day)), inputs, ask.sources)
     title = usual if ask.title is None else shown_name(ask.title, "--title")

@@ -44,7 +44,7 @@ class Price(Struct, frozen=True, kw_only=True):
     """The price of one hour. A missing price is a missing `Price`, never 0. `kind` is one of `PRICE_KINDS`:
     published by the seller, seen on the spot market, estimated, or free of charge. `terms` are its
     conditions: how often spot instances are interrupted, the quota of a free service. In 9 of 10 cases the
-    true price is `low` to `high` times this one; both are 1 where the seller lists it. It is old after
+    true price is `low` to `high` times this one; both are 1 if the seller lists it. It is old after
     `max_age_days`. `note` says what only the seller knows about it; no rise takes it above `ceiling` times
     this price."""
 
@@ -157,7 +157,7 @@ class Disk(Struct, frozen=True, kw_only=True):
 
     @property
     def known_usd_per_hour(self) -> float | None:
-        """USD per hour; None where the disk's price is not known."""
+        """USD per hour; None if the disk's price is not known."""
         return None if self.price is None and not self.is_local else self.usd_per_hour
 
     @property
@@ -171,7 +171,7 @@ NINE_IN_TEN = 1.645
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """An offer plus a disk, which is what is recommended; `count` of both where one is not enough."""
+    """An offer plus a disk, which is what is recommended; `count` of both if one is not enough."""
 
     offer: Offer
     disk: Disk
@@ -192,7 +192,7 @@ class Spec(Struct, frozen=True, kw_only=True):
 
     @property
     def prices(self) -> tuple[Price, ...]:
-        """The price of the instance, and of the disk where it has one."""
+        """The price of the instance, and of the disk if it has one."""
         return (self.offer.price, self.disk.price) if self.disk.price else (self.offer.price,)
 
     @property

@@ -108,7 +108,7 @@ class Constraint:
         raise NotImplementedError
 
     def text(self, request: SpecQuestion) -> str | None:
-        """The value as a user types it after the option; None where the option is left out."""
+        """The value as a user types it after the option; None if the option is left out."""
         text_of = _OPTION_TEXTS.get(self.option)
         if text_of is not None:
             return text_of(request)
@@ -116,7 +116,7 @@ class Constraint:
         return None if value is None else str(value)
 
 
-def _gpus(request: SpecQuestion) -> str | None:
+def _gpu_option(request: SpecQuestion) -> str | None:
     memory = Range(request.min_gpu_memory_mib, request.max_gpu_memory_mib)
     return gpus_text(request.gpus, memory, request.compute_capability)
 
@@ -125,7 +125,7 @@ def _gpus(request: SpecQuestion) -> str | None:
 _OPTION_TEXTS: dict[str, Callable[[SpecQuestion], str | None]] = {
     "--vcpus": lambda request: range_text(request.vcpus, "{:g}".format),
     "--memory": lambda request: range_text(request.memory_mib, size_text),
-    "--gpu": _gpus,
+    "--gpu": _gpu_option,
     "--disk": lambda request: str(request.disk) if request.disk else ",".join(request.disk_types) or None,
     "--quota": lambda request: ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None,
 }
@@ -155,7 +155,7 @@ class Limit(Constraint):
         good = self._needed(request, answerer, self.loose)
         if good is None or self.exact:
             return good
-        return self._closer(request, answerer, good)
+        return self._nearest_limit(request, answerer, good)
 
     def _needed(self, request: R, answerer: Answerer[R, T], value: Any) -> float | None:
         """The strictest limit met by a row that answers under the limit `value`; None if there is none."""
@@ -169,7 +169,7 @@ class Limit(Constraint):
             return None
         return self.rounded(float(needed.min() if self.most else needed.max()))
 
-    def _closer(self, request: R, answerer: Answerer[R, T], good: float) -> float | None:
+    def _nearest_limit(self, request: R, answerer: Answerer[R, T], good: float) -> float | None:
         """The limit nearest to the present one that answers, starting from `good`, which should answer. The
         result is checked by a request, because under a limit the search for disk orders may end before the
         order that meets it. None if no such limit is found."""
@@ -178,10 +178,10 @@ class Limit(Constraint):
         if limit is None:
             return None
         with suppress(SpentError):  # without budget for the nearest limit, one that answers is returned
-            return self._between(request, answerer, limit)
+            return self._bisected(request, answerer, limit)
         return limit
 
-    def _between(self, request: R, answerer: Answerer[R, T], good: float) -> float:
+    def _bisected(self, request: R, answerer: Answerer[R, T], good: float) -> float:
         """The limit that answers nearest to the present one, starting from `good`, which answers."""
         bad = self.get(request)
         tried = self._tighter(good, _A_FIGURE)
@@ -220,7 +220,7 @@ class Amount(Limit):
         return float(super().get(request))
 
     def rounded(self, value: float) -> float:
-        """The value in few digits, rounded to the looser side, so that a spec keeps the limit as typed."""
+        """The value in few digits, rounded to the looser side, so that a spec meets the limit as typed."""
         return _rounded(value, up=self.most)
 
     def text(self, request: SpecQuestion) -> str:
@@ -333,7 +333,7 @@ class Choice(Constraint):
             table = table.take(np.array(has)[table.option])
         if table is None or not len(table):
             return None
-        nearest = self._of(request, answerer, table, cheapest(table))
+        nearest = self._value_in(request, answerer, table, cheapest(table))
         return self._doubled(request, answerer, nearest) if self.name == "batch_size" else nearest
 
     def _doubled(self, request: R, answerer: Answerer[R, T], batch: int) -> int:
@@ -342,7 +342,7 @@ class Choice(Constraint):
             batch *= 2
         return batch
 
-    def _of(self, request: R, answerer: Answerer[R, T], table: T, row: int) -> Any:
+    def _value_in(self, request: R, answerer: Answerer[R, T], table: T, row: int) -> Any:
         if self.name == "gpus":
             return (*request.gpus, str(table.offer(row).instance.gpu_name))
         if self.name == "disk":

@@ -133,7 +133,7 @@ def _with_vcpu(model: PerformanceModel, workload: Workload, has: Resources) -> R
 
 
 def _larger_batch(model: PerformanceModel, workload: Workload, has: Resources) -> Workload | None:
-    """The workload with the next larger batch size; None where there is none, or it does not fit."""
+    """The workload with the next larger batch size; None if there is none, or it does not fit."""
     larger = [size for size in BATCH_SIZES if size > workload.batch_size]
     if not larger or workload.task is Task.PREPROCESSING:
         return None

@@ -1,6 +1,6 @@
 """Checks candidates against the limits of a question, counts instances, times runs, and ranks rows.
 
-The limits are checked in a fixed order, and only candidates that keep one are checked against the next. A
+The limits are checked in a fixed order, and only candidates that meet one are checked against the next. A
 type is rejected for the limit that removes its last candidate: the reason holds for all disks and batches."""
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _SAME_CHANCE = 0.01
 
 
 class Limit(Struct, frozen=True):
-    """A limit: the reason code, which rows keep it, how near each row comes to it (higher is nearer), and the
-    factor by which each row misses it, where that is known."""
+    """A limit: the reason code, which rows meet it, how near each row comes to it (higher is nearer), and the
+    factor by which each row misses it, if that is known."""
 
     reason: str
     keeps: Booleans
@@ -147,7 +147,7 @@ def most_count(request: NetworkQuestion, table: Table) -> Integers:
 
 
 def count_that_would_do(request: NetworkQuestion, nearest: Candidate) -> int | None:
-    """The number of instances of the nearest spec that would answer; None where other limits forbid it."""
+    """The number of instances of the nearest spec that would answer; None if other limits forbid it."""
     target, spec = request.target_throughput, nearest.spec
     if request.task is Task.TRAINING or target is None or request.max_usd_per_hour is not None:
         return None
@@ -159,7 +159,7 @@ def count_that_would_do(request: NetworkQuestion, nearest: Candidate) -> int | N
 
 
 def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
-    """The least whole number by which `each` reaches `wanted`; inf where none does."""
+    """The least whole number by which `each` reaches `wanted`; inf if none does."""
     wanted, each = np.broadcast_arrays(np.asarray(wanted, float), np.asarray(each, float))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = wanted / each
@@ -171,7 +171,7 @@ def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
 
 
 def cost(request: NetworkQuestion, table: Table, level: Level = Level.MEDIAN) -> Floats:
-    """The hourly price where there is a target, else the cost of the run or of a million samples."""
+    """The hourly price if there is a target, else the cost of the run or of a million samples."""
     hours = None if table.hours is None else table.hours[level]
     usd = table.usd * terms_of(request, table, request.horizon_hours if hours is None else hours)
     if request.ranks_by_price:
@@ -270,7 +270,7 @@ def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats 
 
 
 def run_rates(request: NetworkQuestion, table: Table) -> Floats:
-    """The rate that decides: the mean over the whole run, where there is one."""
+    """The rate that decides: the mean over the whole run if there is one."""
     level = level_of(request)
     if table.hours is None or request.run_samples is None:
         return np.asarray(table.rates[level])
@@ -297,7 +297,7 @@ def good_batches(request: NetworkQuestion, table: Table) -> Integers:
 
 
 def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers, chances: Floats) -> Integers:
-    """The rows of the chosen rows' specs at good batches: among those that are most likely to keep target and
+    """The rows of the chosen rows' specs at good batches: among those that are most likely to meet target and
     limits, the smallest within 5 % of their best lower bound."""
     spec, lower = table.spec * (MOST_INSTANCES + 1) + table.count, table.lower
     known = np.array(sorted(set(spec[chosen].tolist())))  # np.unique and np.isin load numpy.ma, 10 ms
@@ -380,7 +380,7 @@ def chances_of_reaching(
         width = np.where(distance >= 0, np.log(median / lower), np.log(upper / median))
         exactly = np.where(distance >= 0, np.inf, -np.inf)
         points = np.where((width > 0) & (z > 0), z * distance / width, exactly)
-    return _normal(np.where(median > 0, points, -np.inf))
+    return _normal_cdf(np.where(median > 0, points, -np.inf))
 
 
 # Lower bounds, medians and upper bounds (3, n) of rates, and the rate that they have to reach.
@@ -396,7 +396,7 @@ def lowest_chances(aims: Sequence[Aim], confidence: float, count: int) -> Floats
     return lowest
 
 
-def _normal(points: Floats) -> Floats:
+def _normal_cdf(points: Floats) -> Floats:
     """The standard normal distribution function (n,)."""
     chances = (points > 0).astype(float)
     near = np.flatnonzero(np.abs(points) < _CERTAIN)

@@ -1,7 +1,7 @@
 """Finds which limits to relax where no spec meets a question: one alone, or two together.
 
 Every change is found by answering changed requests, and comes with the spec that it gives. This takes
-seconds, so it is done only where nothing answers and a person waits for it."""
+seconds, so it is done only if nothing answers and a person waits for it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from advisor.errors import SpentError
 def relaxations(
     task: Task[R, O, T, C, A], answer: A, *, effort: Effort | None = None
 ) -> tuple[Relaxation, ...]:
-    """Relaxations with which some spec answers, cheapest first, old spot prices last. Each names one
-    constraint and the least change that is enough by the bounds, or else by the medians. Where no single one
-    is enough, each names two limiting constraints, and where no two are, a single relaxation names as many as
-    it takes. Empty where `answer` has a chosen spec, and where the workload runs nowhere. `effort` records
+    """The relaxations with which some spec meets the question, cheapest first, old spot prices last. Each is
+    the least change of one constraint that is enough by the bounds, or else by the medians. If none is enough
+    alone, each changes two limiting constraints; if no two are, there is one relaxation, which changes as
+    many as it takes. Empty if `answer` has a chosen spec, or the workload runs nowhere. `effort` records
     whether the search ended early."""
     if answer.chosen is not None:
         return ()
@@ -38,7 +38,7 @@ def relaxations(
 
 
 def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
-    """The answer with its relaxations, and a warning where the search for them ended early."""
+    """The answer with its relaxations, and a warning if the search for them ended early."""
     effort = Effort()
     ways = relaxations(task, answer, effort=effort)
     answer = task.with_nearest(answer, ways)
@@ -71,14 +71,14 @@ class Relaxer(Generic[R, O, T, C, A]):
         return replace(request, required_confidence=request.confidence) if self._sure else request
 
     def answers(self, request: R) -> T | None:
-        """The table of rows that answer a request; None where none does."""
+        """The table of rows that answer a request; None if none does."""
         self._effort.require()
         table, looked_at = self._task.every_answer(self._with_bounds(request))
         self._effort.spend(looked_at)
         return table if table is not None and len(table) else None
 
     def needs(self, name: str, request: R, table: T) -> Floats:
-        """For each row the value of the constraint `name` that it just keeps."""
+        """The strictest value of the constraint `name` that each row meets, (rows,)."""
         return self._task.needs(name, self._with_bounds(request), table)
 
     def capability_of(self, gpu_name: str | None) -> float | None:
@@ -86,13 +86,13 @@ class Relaxer(Generic[R, O, T, C, A]):
         return self._task.catalog.capability_of(gpu_name)
 
     def chosen(self, request: R) -> C | None:
-        """The candidate that is recommended for a request; None where nothing answers."""
+        """The candidate that is recommended for a request; None if nothing answers."""
         return recommend(self._task, request, today=self._answer.today, whole=False).chosen
 
     def relaxations(self, request: R) -> tuple[Relaxation, ...]:
         """The relaxations of a request, cheapest first."""
         ways, enough = list[Relaxation](), set[str]()
-        # Few answers, which the search beyond does not take the time of.
+        # These need few answers: they come first, before the search below spends the budget.
         with suppress(SpentError):
             ways += self._task.further_relaxations(self._answer, self.answers, self.chosen)
         try:
@@ -101,12 +101,12 @@ class Relaxer(Generic[R, O, T, C, A]):
                     if (way := self._relaxation(request, changed, constraints)) is not None:
                         ways.append(way)
                         enough.update(change.constraint for change in way.changes)
-            ways += self._elsewhere(request)
+            ways += self._in_any_cloud(request)
         except SpentError:  # what was found until then answers, too
             pass
         return tuple(sorted((way for way in ways if not self._is_needless(way, ways)), key=self._rank))
 
-    def _elsewhere(self, request: R) -> list[Relaxation]:
+    def _in_any_cloud(self, request: R) -> list[Relaxation]:
         """The change to all clouds in all regions, where some spec answers there."""
         self._effort.require()
         if request.cloud == _ANY or (gives := self.chosen(replace(request, cloud=_ANY, region=None))) is None:
@@ -115,7 +115,7 @@ class Relaxer(Generic[R, O, T, C, A]):
         return [Relaxation(changes=(change,), gives=gives)]
 
     def _relaxation(self, request: R, changed: R, constraints: Sequence[Constraint]) -> Relaxation | None:
-        """The relaxation to a changed request, with the spec that it gives; None where none answers. Limits
+        """The relaxation to a changed request, with the spec that it gives; None if none answers. Limits
         are tightened to what that spec needs, since they were found for some other spec that answers."""
         if (gives := self.chosen(changed)) is None:
             return None
@@ -140,7 +140,7 @@ class Relaxer(Generic[R, O, T, C, A]):
         return changed
 
     def _cost(self, way: Relaxation) -> float:
-        """The dollars per run of the spec that a relaxation gives, or per hour where there is no run."""
+        """The dollars per run of the spec that a relaxation gives, or per hour if there is no run."""
         run = getattr(way.gives, "usd_per_run", None) if self._answer.request.ends else None
         return float(run.median if run else way.gives.spec.total_usd_per_hour)
 
@@ -189,7 +189,7 @@ class Relaxer(Generic[R, O, T, C, A]):
 
     def _relaxed(self, request: R, constraints: Sequence[Constraint]) -> R | None:
         """The request with each constraint relaxed as little as possible, in their order and with the later
-        ones loose; None where that is not enough."""
+        ones loose; None if that is not enough."""
         for index, constraint in enumerate(constraints):
             value = constraint.least(_loosened(request, constraints[index + 1 :]), self)
             if value is None:
@@ -198,8 +198,8 @@ class Relaxer(Generic[R, O, T, C, A]):
         return request
 
     def _pair(self, request: R, constraints: Sequence[Constraint]) -> list[tuple[R, Sequence[Constraint]]]:
-        """The two constraints that give the cheapest spec when both are loose, relaxed as little as possible,
-        in either order: the first in the order changes least."""
+        """The two constraints that give the cheapest spec when both are loose, relaxed as little as possible
+        in either order (the first one changes least)."""
         best: tuple[float, tuple[Constraint, Constraint]] | None = None
         for pair in combinations(constraints, 2):
             table = self.answers(_loosened(request, pair))
@@ -218,7 +218,7 @@ class Relaxer(Generic[R, O, T, C, A]):
     def _jointly_relaxed(
         self, request: R, constraints: Sequence[Constraint]
     ) -> list[tuple[R, Sequence[Constraint]]]:
-        """As many constraints as it takes, in one change: one is kept where an answer remains with it."""
+        """One change of as many constraints as it takes; a constraint stays if an answer remains with it."""
         relaxed, changed = request, list[Constraint]()
         for index, constraint in enumerate(constraints):
             loose = _loosened(relaxed, constraints[index + 1 :])
@@ -239,7 +239,7 @@ def _loosened(request: R, constraints: Iterable[Constraint]) -> R:
 
 
 def _ratio(change: Change) -> float:
-    """The ratio of a number after a change to that before; 1 where they are no numbers."""
+    """The ratio of a number after a change to that before; 1 if they are no numbers."""
     try:  # 'p95:1500' is a limit of 1500
         before, after = (float(str(text).rpartition(":")[2]) for text in (change.before, change.after))
     except ValueError:

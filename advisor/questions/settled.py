@@ -220,7 +220,7 @@ def _named_checkpoint(name: str) -> LanguageModel:
 
 
 def owner_notes(question: LanguageQuestion) -> Iterator[Message]:
-    """A warning that a model of an owner who is not listed is taken for the listed one of its name."""
+    """Yield a warning if a model's owner is not listed, so that the listed model of its name is taken."""
     from advisor.models.language.configs import bundled_language_models
 
     models, owner = bundled_language_models(), question.model.strip().casefold().rpartition("/")[0]
@@ -245,7 +245,7 @@ def draft_of(question: ServingQuestion) -> Draft | None:
 
 
 def language_hint(name: str) -> Message | None:
-    """A hint that language models have this name; None where none has."""
+    """The hint that a name belongs to language models, not to a network; None if it does not."""
     from advisor.models.language.configs import bundled_language_models
 
     try:
@@ -328,7 +328,7 @@ def disk_data_of(dataset: DatasetProfile) -> DiskData:
 
 
 def disk_fields(catalog: Catalog, cloud: str, text: str | None, data: DiskData) -> dict[str, Any]:
-    """The attribute `disk` or `disk_types` of a question; {} where no disk is named."""
+    """The attribute `disk` or `disk_types` of a question; {} if no disk is named."""
     if not text:
         return {}
     if "," in text or text.lower() == OWN_DISK:
@@ -408,7 +408,7 @@ def _disk_clouds(catalog: Catalog, cloud: str) -> list[str]:
 
 
 def _denoised_data(question: NetworkQuestion, facts: NetworkFacts, dataset: DatasetProfile) -> DatasetProfile:
-    """The data set; for a diffusion network in inference, of images that it makes in so many steps."""
+    """The data set; if a diffusion network makes images, with the steps and guidance of each."""
     denoises = facts.library == "diffusers" and facts.sample == "step"
     if denoises and question.task is Task.INFERENCE:
         guidance = question.guidance
@@ -432,7 +432,7 @@ def _denoised_data(question: NetworkQuestion, facts: NetworkFacts, dataset: Data
 
 
 def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[NetworkFacts, str | None]:
-    """Facts of the network at the given input, and that input, None where it is the network's default.
+    """Facts of the network at the given input, and that input, None if it is the network's default.
     `UsageError` for an unknown network, or an input that it cannot take."""
     try:
         facts = networks.find(question.network)

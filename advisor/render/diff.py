@@ -1,4 +1,4 @@
-"""Compares two saved reports or recommendations, as a document of schema `advisor.report-diff/1`.
+"""Compares two saved reports or recommendations; the result is a document of schema `advisor.report-diff/1`.
 
 Both documents are read as flat maps (a price, an interval or a reason for each spec or type), whose keys and
 values are then compared."""

@@ -108,7 +108,7 @@ class RequestMiddleware:
                 raise
             await problem_response(problem)(scope, receive, send_dressed)
         finally:
-            self._note(visit, status, time.perf_counter() - began, request_id)
+            self._record_request(visit, status, time.perf_counter() - began, request_id)
 
     def _limited(self, visit: Visit, receive: Receive) -> Receive:
         """`receive` with limits: it raises `Problem` 413 for a body too large and 408 for one too slow."""
@@ -140,7 +140,7 @@ class RequestMiddleware:
 
         return receive_limited
 
-    def _note(self, visit: Visit, status: int, seconds: float, request_id: str) -> None:
+    def _record_request(self, visit: Visit, status: int, seconds: float, request_id: str) -> None:
         method = visit.method if visit.method in _METHODS else "OTHER"
         route = visit.route or _NO_ROUTE
         REQUESTS.labels(route, method, str(status)).inc()

@@ -61,7 +61,7 @@ class Database:
         return self.read(lambda connection: list(connection.execute(query).all()))
 
     def file_id(self) -> tuple[int, int] | None:
-        """Device and inode of the database file; None where there is no file, and for a server."""
+        """Device and inode of the database file; None if there is no file, and for a server."""
         with suppress(OSError):
             if self.file:
                 state = self.file.stat()
@@ -69,7 +69,7 @@ class Database:
         return None
 
     def identity(self) -> str:
-        """The file's full path, or the server's identifier; the name where the server has none."""
+        """The file's full path, or the server's identifier; the name if the server has none."""
         if self.file:
             return str(self.file.resolve())
         if self.in_memory:

@@ -213,7 +213,7 @@ class AwsPrices:
         """The Linux price of each type, or why there is none; a spot price is the on-demand one less the
         saving in the spot advisor. `LiveError` if the list cannot be read completely."""
         if region not in self._by_region:
-            self._by_region[region] = self._read(region)
+            self._by_region[region] = self._read_region(region)
         prices = self._by_region[region]
         for name in names:
             quote = one_price(name, prices.get(name, ()), (region, Market.ON_DEMAND), today)
@@ -258,7 +258,7 @@ class AwsPrices:
         self._say(f"{failed}: no spot price is refreshed")
         return failed
 
-    def _read(self, region: str) -> dict[str, set[float]]:
+    def _read_region(self, region: str) -> dict[str, set[float]]:
         (index,) = self._index.pages({}, lambda _page: None)
         try:
             link = str(index["regions"][region]["currentVersionUrl"])

@@ -1,4 +1,4 @@
-"""Seconds of one step on the cores of a CPU: a roofline over classes of operations.
+"""Computes the seconds of one step on the cores of a CPU: a roofline over classes of operations.
 
     step = sum count * ((compute^4 + memory^4)^(1/4) + kernel)
 
@@ -34,7 +34,7 @@ _COMMON = {
     "contention/memory": Prior(math.log(0.3), 0.7),
 }
 _OF_A_CLASS, _OF_TRAINING = Prior(0.0, 0.5), Prior(0.0, 0.3)
-# Kinds that no CPU's rows tell apart from pooling.
+# Kinds of operations that count as pooling, since no CPU's rows distinguish them.
 _RESAMPLED = {"upsample": "pool", "fold": "pool"}
 # Last-level cache that cores of one die share: 32 MiB on the measured CPU.
 _CACHE_BYTES = 32 * 2.0**20
@@ -71,7 +71,7 @@ class CpuConditions(Struct, frozen=True):
 
 class _Work(Struct, frozen=True):
     """The operations (k) of a network's step: FLOPs and bytes per sample, bytes per batch, how often each
-    runs; coefficients (k, p) of the parameters of its rates, and (1, p) of the time to start a kernel."""
+    runs; and the coefficients of the parameters, (k, p) in rates and (1, p) in the time to start a kernel."""
 
     rows: Integers
     flops: Floats
@@ -84,8 +84,8 @@ class _Work(Struct, frozen=True):
 
 
 class CpuSteps(Struct, frozen=True):
-    """`count` steps as columns (n,), and the operations of each network among them; `width_by` and
-    `offset_by` (n, p) are coefficients of the parameters of unit width and of whole steps."""
+    """`count` steps as columns (n,), and the operations of each network among them (`work`). `width_by` and
+    `offset_by` (n, p) are the coefficients of the parameters in unit width and in the log of a whole step."""
 
     count: int
     work: tuple[_Work, ...]
@@ -104,8 +104,8 @@ class CpuSteps(Struct, frozen=True):
         """Log seconds (count,), and their derivatives by every parameter, shape (count, parameters)."""
         size = self.offset_by.shape[1]
         existing = theta[:size]
-        arithmetic_cores, lost = _useful(self.cores, theta[self.common["contention/compute"]])
-        memory_cores, starved = _useful(self.cores, theta[self.common["contention/memory"]])
+        arithmetic_cores, lost = _useful_cores(self.cores, theta[self.common["contention/compute"]])
+        memory_cores, starved = _useful_cores(self.cores, theta[self.common["contention/memory"]])
         gain = float(np.exp(theta[self.common["cache"]]))
         width = np.exp(self.width_by @ existing)
         log, slopes = np.empty(self.count), np.zeros((self.count, len(theta)))
@@ -148,10 +148,10 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
     for row, (step, entry) in enumerate(zip(steps, how, strict=True)):
         members.setdefault((id(step.operations), entry.task), []).append(row)
     terms = [_terms(steps[rows[0]], how[rows[0]].task, parameters) for rows in members.values()]
-    widths, offsets = zip(*(_of_step(entry, parameters) for entry in how), strict=True)
+    widths, offsets = zip(*(_step_terms(entry, parameters) for entry in how), strict=True)
     size = len(parameters.priors)
     work = [
-        _Work(np.array(rows, dtype=np.intp), *columns, *(_matrix(entry, size) for entry in result))
+        _Work(np.array(rows, dtype=np.intp), *columns, *(_coefficients(entry, size) for entry in result))
         for rows, (columns, result) in zip(members.values(), terms, strict=True)
     ]
     return CpuSteps(
@@ -160,14 +160,14 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
         np.array([step.batch_size for step in steps]),
         np.array([conditions.cores for conditions in how]),
         np.array([conditions.speed for conditions in how]),
-        _matrix(widths, size),
-        _matrix(offsets, size),
+        _coefficients(widths, size),
+        _coefficients(offsets, size),
         common,
     )
 
 
 def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats], tuple[list[_Terms], ...]]:
-    """Columns of the step's operations, and their parameters for arithmetic, memory and kernel starts."""
+    """Columns of a step's operations, and the parameters of their arithmetic, memory and kernel starts."""
     rows = np.asarray(step.operations)
     rows = rows[rows["kind"] != KINDS.index("cast")]
     flops, sample, fixed, count = (
@@ -198,8 +198,8 @@ def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats],
     )
 
 
-def _of_step(how: CpuConditions, parameters: Parameters) -> tuple[_Terms, _Terms]:
-    """The parameters of a step's unit width and of the whole step, of those that matter in it."""
+def _step_terms(how: CpuConditions, parameters: Parameters) -> tuple[_Terms, _Terms]:
+    """The parameters that apply to a step: those of its unit width, and those of the whole step."""
     wide = math.log(how.width or 1.0)
     doublings = math.log2(max(how.cores, _LARGEST_MEASURED_CORES) / _LARGEST_MEASURED_CORES)
 
@@ -213,7 +213,7 @@ def _of_step(how: CpuConditions, parameters: Parameters) -> tuple[_Terms, _Terms
     ), terms((f"cpu/{how.cpu}", _OF_ANOTHER_CPU, float(how.cpu != "")), ("cores", _OF_A_DOUBLING, doublings))
 
 
-def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
+def _coefficients(terms: Sequence[_Terms], size: int) -> Floats:
     """The coefficient of each parameter in each row, (rows, size)."""
     matrix = np.zeros((len(terms), size))
     for row, term in enumerate(terms):
@@ -222,8 +222,8 @@ def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
     return matrix
 
 
-def _useful(cores: Floats, log_contention: float) -> tuple[Floats, Floats]:
-    """The number of useful cores (n,), and minus the derivative of its log by the log of contention."""
+def _useful_cores(cores: Floats, log_contention: float) -> tuple[Floats, Floats]:
+    """How many of the cores are useful (n,), and minus the derivative of its log by the log of contention."""
     lost = math.exp(log_contention) * np.maximum(cores - 1, 0.0)
     return cores / (1 + lost), lost / (1 + lost)
 

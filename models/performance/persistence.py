@@ -32,7 +32,7 @@ BUNDLED_PATH = FOLDER / MODEL
 
 def load_model(path: Path | None = None) -> PerformanceModel:
     """The model in `path`, or the one that ships. `DataError` when it cannot be used."""
-    return _bundled() if path is None else _read(path)
+    return _bundled() if path is None else _read_model(path)
 
 
 def save_model(model: PerformanceModel, path: Path) -> None:
@@ -84,10 +84,10 @@ def _bundled() -> PerformanceModel:
     return from_document(json.loads(read_bundled(MODEL)), bundled_networks())
 
 
-def _read(path: Path) -> PerformanceModel:
+def _read_model(path: Path) -> PerformanceModel:
     way_out = "fit it again with `advisor fit`, or delete it to use the one that ships"
     try:
-        document = json.loads(path.read_text(), parse_constant=_refuse)
+        document = json.loads(path.read_text(), parse_constant=_refuse_constant)
         if document["schema"] != SCHEMA:
             raise ValueError(f"its format is {document['schema']}, not {SCHEMA}")
         if content_id(document) != document["id"]:
@@ -103,7 +103,7 @@ def _read(path: Path) -> PerformanceModel:
         ) from error
 
 
-def _refuse(constant: str) -> float:
+def _refuse_constant(constant: str) -> float:
     raise ValueError(f"it holds {constant}")
 
 

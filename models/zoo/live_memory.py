@@ -155,9 +155,9 @@ class MemoryLog(KernelLog):
     def add(self, kind: str, work: Any, reads: Any, writes: Any) -> None:
         """Record a kernel, and the storages that it writes."""
         number = len(self.kernels)
-        source = self._source(reads) if kind == "cast" else None
+        source = self._source_storage(reads) if kind == "cast" else None
         for tensor in tensors_in(writes):
-            self._note(tensor, number, source)
+            self._record_storage(tensor, number, source)
         if kind in _WITH_WORKSPACE:
             shares = [per_sample(entry.numel()) for entry in tensors_in([reads, writes])]
             self.workspaces.append(Workspace(number, *map(sum, zip(*shares, strict=True))))
@@ -166,16 +166,16 @@ class MemoryLog(KernelLog):
     def keep(self, tree: Any) -> None:
         """Record the storages of tensors that no kernel writes."""
         for tensor in tensors_in(tree):
-            self._note(tensor, len(self.kernels), None)
+            self._record_storage(tensor, len(self.kernels), None)
 
-    def _source(self, reads: Any) -> int | None:
+    def _source_storage(self, reads: Any) -> int | None:
         for tensor in tensors_in(reads):
             if tensor.is_floating_point():
                 key = tensor.untyped_storage()._cdata
                 return _OF_WEIGHT if key in self._weights else self._places.get(key)
         return None
 
-    def _note(self, tensor: torch.Tensor, number: int, source: int | None) -> None:
+    def _record_storage(self, tensor: torch.Tensor, number: int, source: int | None) -> None:
         storage, width = tensor.untyped_storage(), tensor.element_size()
         key = storage._cdata
         if key in self._weights or key in self._places:

@@ -69,7 +69,7 @@ class NetworkInfo(Struct, frozen=True, kw_only=True):
 
     @property
     def input_pixels(self) -> int:
-        """The side of its square RGB input; a `UsageError` for a network that takes words."""
+        """The side of its square RGB input in pixels. Raises `UsageError` for a network that takes words."""
         if not self.takes_images:
             raise UsageError(f"{self.name} takes words, not images", hint="use it with a text data set")
         return self.input_shape[-1]
@@ -80,7 +80,7 @@ def _image(name: str, title: str, pixels: int, needs: str = "sweep") -> NetworkI
 
 
 def _lstm(name: str, title: str, unroll: int) -> NetworkInfo:
-    """Zaremba, Sutskever, Vinyals, 'Recurrent neural network regularization', 2014."""
+    """An LSTM of Zaremba, Sutskever, Vinyals, 'Recurrent neural network regularization', 2014."""
     return NetworkInfo(
         name=name,
         title=title,
@@ -94,7 +94,7 @@ def _lstm(name: str, title: str, unroll: int) -> NetworkInfo:
 
 
 def _segmentation(name: str, title: str) -> NetworkInfo:
-    """513 pixels and the 21 classes of PASCAL VOC, as in Chen et al., arXiv:1706.05587."""
+    """A network for 513 pixels and the 21 classes of PASCAL VOC, as in Chen et al., arXiv:1706.05587."""
     return NetworkInfo(
         name=name,
         title=title,
@@ -112,7 +112,7 @@ def _detection(name: str, title: str, pixels: int, classes: int) -> NetworkInfo:
 
 
 def _bert(name: str, title: str, length: int) -> NetworkInfo:
-    """Devlin et al., arXiv:1810.04805; the uncased vocabulary of 30,522 word pieces."""
+    """A BERT of Devlin et al., arXiv:1810.04805, with the uncased vocabulary of 30,522 word pieces."""
     return NetworkInfo(
         name=name,
         title=title,
@@ -165,7 +165,7 @@ NETWORKS: Mapping[str, NetworkInfo] = MappingProxyType({info.name: info for info
 
 
 def network_info(name: str) -> NetworkInfo:
-    """The network of that name; a `UsageError` with the way out for one that is not run by its name."""
+    """The facts of a network. Raises `UsageError`, with what to do, if none is measured by that name."""
     if name not in NETWORKS:
         error = unknown_name("network", name, NETWORKS, field="model")
         near = f"did you mean {' or '.join(error.suggestions)}? Else " if error.suggestions else ""
@@ -178,10 +178,10 @@ def network_info(name: str) -> NetworkInfo:
 
 
 def can_be_run(reference: str) -> bool:
-    """Return whether trials can run it: whether it is a network of the zoo or a user's file."""
+    """Return whether trials can run a network, which is one of the zoo or a user's file."""
     return is_own_code(reference) or reference in NETWORKS
 
 
 def is_read_as_photographs(info: NetworkInfo) -> bool:
-    """Return whether its input is stored as photographs: where there is something to preprocess."""
+    """Return whether a network's input is stored as photographs, which are preprocessed."""
     return info.takes_images and Task.PREPROCESSING in info.tasks

@@ -63,7 +63,7 @@ def decode_costs(source: SampleSource) -> dict[str, float]:
         ways: dict[str, Callable[[Sample], object]] = {STORED: pixels_of}
     else:
         ways = {name: partial(_decoded, decoder(name)) for name in names}
-    rounds = [[_seconds_a_sample(way, samples) for way in ways.values()] for _ in range(_ROUNDS)]
+    rounds = [[_seconds_per_sample(way, samples) for way in ways.values()] for _ in range(_ROUNDS)]
     return dict(zip(ways, map(statistics.median, zip(*rounds, strict=True)), strict=True))
 
 
@@ -71,7 +71,7 @@ def _decoded(decode: Decode, sample: Sample) -> object:
     return decode(sample.content)
 
 
-def _seconds_a_sample(way: Callable[[Sample], object], samples: dict[str, Sample]) -> float:
+def _seconds_per_sample(way: Callable[[Sample], object], samples: dict[str, Sample]) -> float:
     start = time.perf_counter()
     for name, sample in samples.items():
         try:

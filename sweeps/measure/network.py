@@ -282,7 +282,7 @@ def measure(
         seconds = (session.ends_at - time.monotonic()) / (len(tasks) - number)
         try:
             if batches:  # repeats one size, in a process that measures nothing else
-                engine, box = _engine(session, task), _box(_LADDER_SHARE * seconds)
+                engine, box = _engine(session, task), _time_box(_LADDER_SHARE * seconds)
                 _synthetic_run(session, _runner(engine), engine, task, batches[task], box)
             else:
                 _measure_task(session, task, seconds, profile)
@@ -306,7 +306,7 @@ def _measure_task(session: AnchorSession, task: Task, seconds: float, profile: b
     runner = _runner(engine)
     runs: list[Run] = []
     least = session.network.info.min_training_batch if task is Task.TRAINING else 1
-    box = _box(_LADDER_SHARE * seconds / _BATCHES_EXPECTED)
+    box = _time_box(_LADDER_SHARE * seconds / _BATCHES_EXPECTED)
     for size in (1 << power for power in range(_MOST_POWER)):
         left = ends_at - time.monotonic() - (1 - _LADDER_SHARE) * seconds
         if not goes_on(runs, left, _LEAST_STEPS):
@@ -325,7 +325,7 @@ def _measure_task(session: AnchorSession, task: Task, seconds: float, profile: b
     free_memory(session.device)
 
 
-def _box(seconds: float) -> TimeBox:
+def _time_box(seconds: float) -> TimeBox:
     return TimeBox(seconds=max(0.05, seconds), min_steps=_LEAST_STEPS, max_seconds=max(0.1, 2 * seconds))
 
 

@@ -78,14 +78,14 @@ def merged(row: Measurement | None, fresh: Measurement) -> Measurement:
     CPU than the first one's is an attempt too, since a spread of repeats must be that of one machine."""
     if row is None:
         return fresh
-    if fresh.status is not Status.OK or (row.status is Status.OK and _cpu(row) != _cpu(fresh)):
+    if fresh.status is not Status.OK or (row.status is Status.OK and _cpu_model(row) != _cpu_model(fresh)):
         return replace(row, attempts=(*row.attempts, *fresh.attempts, run_facts(fresh)))
     if row.status is not Status.OK:
         return replace(fresh, attempts=(*row.attempts, run_facts(row), *fresh.attempts))
     return replace(row, repeats=(*row.repeats, run_facts(fresh)), attempts=(*row.attempts, *fresh.attempts))
 
 
-def _cpu(row: Measurement) -> str:
+def _cpu_model(row: Measurement) -> str:
     return str(row.environment.get("cpu_model", ""))
 
 
@@ -171,12 +171,12 @@ def plan_trials(
     for request in requests:
         _refuse_bad_size(request)
         _refuse_impossible(request, machine)
-        for trial in _grid(request, machine, step_seconds, describe):
+        for trial in _trials_of(request, machine, step_seconds, describe):
             trials.setdefault(trial.trial_id, trial)
     return [trials[trial_id] for trial_id in sorted(trials)]
 
 
-def _grid(
+def _trials_of(
     request: SweepRequest,
     machine: Machine,
     step_seconds: StepSeconds,
@@ -208,7 +208,7 @@ def _grid(
                 emulated_step_seconds=step_seconds(workload, accelerator.gpu) if emulated else None,
                 cache=cache,
                 dataset_path=str(dataset_on_mount(Path(mount), stored.path)) if on_mount else stored.path,
-                plan=_plan(request, network, accelerator, vcpus / processes, disk, cache, task),
+                plan=_trial_settings(request, network, accelerator, vcpus / processes, disk, cache, task),
             )
 
 
@@ -232,7 +232,7 @@ def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine
     )
 
 
-def _plan(
+def _trial_settings(
     request: SweepRequest,
     network: PlannedNetwork,
     accelerator: Accelerator,

@@ -216,7 +216,7 @@ def current_rows(
     A damaged row counts as failed. Raises `DataError` for one unless `again` has failed trials."""
     stored = store.read(trial.trial_id for trial in trials)
     if Status.FAILED not in again:
-        _refuse(stored.damaged)
+        _raise_damaged(stored.damaged)
     return {
         row.trial.trial_id: row
         for row in stored.measurements
@@ -247,7 +247,7 @@ def stored_runs(
     for part in in_parts(list(done if Status.FAILED in again else repeated)):
         stored = store.read(part)
         if Status.FAILED not in again:
-            _refuse(stored.damaged)
+            _raise_damaged(stored.damaged)
         for entry in stored.damaged:
             del done[entry.trial_id]
         for row in stored.measurements:
@@ -256,6 +256,6 @@ def stored_runs(
     return done, retried
 
 
-def _refuse(damaged: Sequence[Damaged]) -> None:
+def _raise_damaged(damaged: Sequence[Damaged]) -> None:
     for entry in damaged:
         raise DataError(entry.reason)

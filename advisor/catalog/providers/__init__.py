@@ -30,7 +30,7 @@ PROVIDERS: tuple[Provider, ...] = (ec2instances, gpu_hours, disk_prices, facts, 
 
 
 def provider_of(file: PriceFile) -> Provider:
-    """The provider of a file; `UsageError` where none reads it."""
+    """The provider of a file; `UsageError` if none reads it."""
     for provider in PROVIDERS:
         if provider.reads(file):
             return provider

@@ -1,4 +1,4 @@
-"""A user's price file, its checked CSV lines or JSON rows, and the contents that a provider makes of them.
+"""Reads a user's price file as checked CSV lines or JSON rows; `Contents` is what a provider makes of them.
 
 A bad CSV line refuses the whole file with its number and the reason, unless the provider leaves such lines
 out. A JSON row is an object with one of the wanted fields, at any depth; fields of the objects around it
@@ -88,7 +88,7 @@ class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
             ) from error
 
     def required_date(self, what: str) -> date:
-        """The day on which it was fetched; `UsageError` where the user did not give it."""
+        """The day on which it was fetched; `UsageError` if the user did not give it."""
         if self.as_of is None:
             hint = "say when it was fetched: --as-of 2026-07-20"
             raise UsageError(f"{what} has no date in it; {hint}", field="as_of")
@@ -96,7 +96,7 @@ class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class PriceRow(Struct, frozen=True, kw_only=True):
-    """One checked offer. `price` is in `currency`; None where the source has none.
+    """One checked offer. `price` is in `currency`; None if the source has none.
 
     `facts` has a number or text for each known fact in `own_offers.FACTS`."""
 
@@ -176,7 +176,7 @@ def lines_of(
 
 
 def require_first(seen: dict[tuple[str, ...], int], key: tuple[str, ...], line: int, what: str) -> None:
-    """Refuse a second line with one key; `seen` has the first line of each."""
+    """Raise `UsageError` for a second line with the same key; `seen` has the first line of each key."""
     first = seen.setdefault(key, line)
     if first != line:
         raise bad(line, f"{what}; the first is in line {first}")
@@ -198,11 +198,11 @@ class Line(NamedTuple):
         return bad(self.number, reason)
 
     def text(self, column: str) -> str:
-        """The text of a cell; '' where there is no such column."""
+        """The text of a cell; '' if there is no such column."""
         return self.cells.get(column, "")
 
     def amount(self, column: str, kind: type = float) -> float:
-        """A cell as a finite number above 0, whole where `kind` is int."""
+        """A cell as a finite number above 0, whole if `kind` is int."""
         text = self.text(column)
         try:
             value = float(text)
@@ -296,7 +296,7 @@ class Row(NamedTuple):
         return ""
 
     def number(self, names: tuple[str, ...]) -> float | None:
-        """The first set field as a number above 0; None where none is set, `UsageError` for no number."""
+        """The first of these fields that is set, as a number above 0; None if none is set."""
         for name in names:
             value = self.fields.get(name)
             if value not in (None, "", "N/A"):
@@ -337,7 +337,7 @@ class Row(NamedTuple):
 
 def rows_with(document: Any, wanted: tuple[str, ...]) -> Iterator[Row]:
     """Every object that has one of the wanted fields, in the order of the file."""
-    yield from _rows(document, Row("", {}), frozenset(wanted), 0)
+    yield from _rows_below(document, Row("", {}), frozenset(wanted), 0)
 
 
 def plain(name: str) -> str:
@@ -345,13 +345,13 @@ def plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _rows(value: Any, outer: Row, wanted: frozenset[str], depth: int) -> Iterator[Row]:
+def _rows_below(value: Any, outer: Row, wanted: frozenset[str], depth: int) -> Iterator[Row]:
     if depth > _DEEPEST:
         raise UsageError("the file is nested deeper than any price list", field="file")
     if isinstance(value, list):
         for index, entry in enumerate(value):
             inside = outer._replace(path=f"{outer.path}[{index}]")
-            yield from _rows(entry, inside, wanted, depth + 1)
+            yield from _rows_below(entry, inside, wanted, depth + 1)
     elif isinstance(value, dict):
         named = {plain(name): entry for name, entry in value.items()}
         own = {n: v for n, v in named.items() if not isinstance(v, (list, dict))}
@@ -364,4 +364,4 @@ def _rows(value: Any, outer: Row, wanted: frozenset[str], depth: int) -> Iterato
             if isinstance(entry, (list, dict)):
                 inner = f"{outer.path}.{name}" if outer.path else name
                 inside = row._replace(path=inner[-_MOST_SHOWN:])
-                yield from _rows(entry, inside, wanted, depth + 1)
+                yield from _rows_below(entry, inside, wanted, depth + 1)

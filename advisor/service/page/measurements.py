@@ -85,7 +85,7 @@ environment().filters["asked_text"] = asked_text
 def sweeps(request: Request) -> Response:
     """The page with the list of sweeps and the form that starts one."""
     frame = Frame(request)
-    return _listed(frame, {"words": EXAMPLE | dict(frame.words)}, 200)
+    return _sweeps_page(frame, {"words": EXAMPLE | dict(frame.words)}, 200)
 
 
 @router.post("/sweeps")
@@ -95,11 +95,11 @@ async def start(request: Request) -> Response:
     words = await form_fields(request)
     try:
         require_scope(request, Scope.MEASURE)
-        await run_in_threadpool(_start, request, words)
+        await run_in_threadpool(_start_sweep, request, words)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         values["words"] = words
-        return await run_in_threadpool(_listed, frame, values, status)
+        return await run_in_threadpool(_sweeps_page, frame, values, status)
     return RedirectResponse(frame.here(f"/sweeps/{visit_of(request).subject}"), 303)
 
 
@@ -107,7 +107,7 @@ async def start(request: Request) -> Response:
 def sweep(job_id: str, request: Request) -> Response:
     """The page of one sweep with its current state."""
     frame = Frame(request)
-    values, status = answered(frame, _standing, request, job_id, frame)
+    values, status = answered(frame, _sweep_values, request, job_id, frame)
     template = "sweep_now.html" if frame.is_part else "sweep.html"
     return frame.page(template, status=status, **{"job": None} | values)
 
@@ -125,13 +125,13 @@ async def stop(job_id: str, request: Request) -> Response:
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
-def _start(request: Request, words: Mapping[str, str]) -> None:
+def _start_sweep(request: Request, words: Mapping[str, str]) -> None:
     fields = {name: words[name] for name in FIELDS if name in words} | HERE
     minutes = {name: words[name] for name in ("max_minutes",) if name in words}
     api.started(from_values(NewSweep, fields | minutes), fields, request)
 
 
-def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
+def _sweep_values(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
     settings: Settings = request.app.state.settings
     may_name, sweep = api.allowed_by(request), api.started_sweep(job_id, request)
     with stored(settings, reading=True) as store:
@@ -141,7 +141,7 @@ def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
     return job_view(document, status, trials["trials"], frame.texts)
 
 
-def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
+def _sweeps_page(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     shown = {"problem": None, "wrong": {}, "said": "", **values}
     with scheduled(frame.request.app.state.settings, reading=True) as book:
         sweeps = [without_folders(sweep_document(sweep)) for sweep in started_sweeps(book)]
@@ -157,7 +157,7 @@ FILTERS = ("model", "task", "accelerator", "status")
 def measurements(request: Request) -> Response:
     """The page of measurements, grouped by network and task; the bars of a group share a scale."""
     frame = Frame(request)
-    values, status = answered(frame, _view, request, frame)
+    values, status = answered(frame, _measurement_values, request, frame)
     anything, t = ("", frame.texts("measured.anything")), frame.texts
     values["choices"] = {
         name: [anything, *((str(value), t(f"{name}.{value}")) for value in kinds)]
@@ -167,7 +167,7 @@ def measurements(request: Request) -> Response:
     return frame.page(template, status=status, **values)
 
 
-def _view(request: Request, frame: Frame) -> dict[str, Any]:
+def _measurement_values(request: Request, frame: Frame) -> dict[str, Any]:
     words = dict(frame.words)
     filters = {name: words[name] for name in FILTERS if name in words}
     fields = Measurements.fields
@@ -206,21 +206,21 @@ def _group(name: tuple[str, str], rows: Sequence[Record], t: Texts) -> dict[str,
             {
                 **row,
                 "emulated": Accelerator.parse(row["accelerator"]).is_emulated,
-                "box": _box(row["spread"]["step_rates"], scale) if row["spread"] else None,
-                "error": _error(row["spread"]),
+                "box": _percentile_box(row["spread"]["step_rates"], scale) if row["spread"] else None,
+                "error": _relative_error(row["spread"]),
             }
             for row in mine
         ],
     }
 
 
-def _box(rates: Mapping[str, float], scale: float) -> dict[str, float]:
+def _percentile_box(rates: Mapping[str, float], scale: float) -> dict[str, float]:
     """The percentiles of the step rates as positions on the bar, in percent of its width."""
     ends = {name: round(scale * rate, 2) for name, rate in rates.items()}
     return ends | {"width": round(ends["p75"] - ends["p25"], 2)}
 
 
-def _error(spread: Record | None) -> float | None:
+def _relative_error(spread: Record | None) -> float | None:
     """The relative error of the first run: half its interval over its rate. None if it has too few steps."""
     error = spread["runs"][0]["relative_error"] if spread and spread["runs"] else None
     return None if error is None else float(error)

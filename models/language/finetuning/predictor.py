@@ -47,7 +47,7 @@ class Settled(NamedTuple):
 class TuningRates(NamedTuple):
     """Rates of n tunings: tokens a second of all their GPUs together, each of `rates` (n,).
 
-    `calibrated` is False where too few held-out rows back the confidence."""
+    `calibrated` is False if too few held-out rows back the confidence."""
 
     tokens_per_second: Bounds
     calibrated: bool

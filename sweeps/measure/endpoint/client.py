@@ -105,9 +105,9 @@ class Client:
                 async with await self._response(address.base + route, body) as answer:
                     await _require_ok(answer)
                     if answer.content_type != "text/event-stream":
-                        detail = f"{answer.content_type}: {await _reason(answer)}"
+                        detail = f"{answer.content_type}: {await _error_reason(answer)}"
                         raise RequestFailed(Fault.NO_STREAM, detail, answer.status)
-                    await self._read(answer, record)
+                    await self._read_pieces(answer, record)
             record.status = OK
         except RequestFailed as error:
             record.status, record.detail = error.fault.value, error.detail
@@ -128,7 +128,7 @@ class Client:
                 if not connection.was_used:
                     raise
 
-    async def _read(self, answer: aiohttp.ClientResponse, record: RequestRecord) -> None:
+    async def _read_pieces(self, answer: aiohttp.ClientResponse, record: RequestRecord) -> None:
         """Read an answer's pieces until the end, each with the time at which its line arrived."""
         size, is_whole = 0, False
         async for line in answer.content:
@@ -189,10 +189,10 @@ async def _require_ok(answer: aiohttp.ClientResponse) -> None:
     if 300 <= status < 400:
         raise RequestFailed(Fault.REDIRECTED, answer.headers.get("Location", ""), status)
     usual = Fault.BAD_REQUEST if 400 <= status < 500 else Fault.SERVER_ERROR
-    raise RequestFailed(_STATUS_FAULTS.get(status, usual), await _reason(answer), status)
+    raise RequestFailed(_STATUS_FAULTS.get(status, usual), await _error_reason(answer), status)
 
 
-async def _reason(answer: aiohttp.ClientResponse) -> str:
+async def _error_reason(answer: aiohttp.ClientResponse) -> str:
     """The reason that the server gives for its refusal, as far as it can be read."""
     try:
         async with asyncio.timeout(_ERROR_SECONDS):

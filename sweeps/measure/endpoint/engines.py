@@ -73,7 +73,7 @@ def engine_command(engine: StartedEngine, settings: EngineSettings) -> list[str]
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 
 
-def _vllm(settings: EngineSettings) -> list[str]:
+def _vllm_command(settings: EngineSettings) -> list[str]:
     """The command of vLLM (https://docs.vllm.ai/en/latest/cli/serve/). Quantised checkpoints include their
     format; fp8 is quantised from 16-bit weights during loading."""
     options = f"--host {HOST} --port {settings.port} --tensor-parallel-size {settings.tensor_parallel}"
@@ -84,10 +84,10 @@ def _vllm(settings: EngineSettings) -> list[str]:
         options += " --quantization fp8"
     if settings.kv_precision == "fp8":
         options += " --kv-cache-dtype fp8"
-    return [_program("vllm", "pip install vllm"), "serve", settings.model, *options.split()]
+    return [_required_program("vllm", "pip install vllm"), "serve", settings.model, *options.split()]
 
 
-def _transformers(settings: EngineSettings) -> list[str]:
+def _transformers_command(settings: EngineSettings) -> list[str]:
     _refuse_split(settings, StartedEngine.TRANSFORMERS)
     if settings.precision not in (None, *_DTYPES) or settings.kv_precision == "fp8":
         raise UsageError(
@@ -102,11 +102,11 @@ def _transformers(settings: EngineSettings) -> list[str]:
         f"--host {HOST} --port {settings.port} --continuous-batching --dtype {dtype} "
         f"--cb-block-size {_BLOCK_TOKENS} --cb-num-blocks {blocks}"
     )
-    program = _program("transformers", install_command("endpoint", "engine"))
+    program = _required_program("transformers", install_command("endpoint", "engine"))
     return [program, "serve", settings.model, *options.split()]
 
 
-def _llama_cpp(settings: EngineSettings) -> list[str]:
+def _llama_cpp_command(settings: EngineSettings) -> list[str]:
     """The command of llama.cpp's server, whose slots share the context; else llama-cpp-python's."""
     _refuse_split(settings, StartedEngine.LLAMA_CPP)
     if not Path(settings.model).is_file():
@@ -120,15 +120,15 @@ def _llama_cpp(settings: EngineSettings) -> list[str]:
         options = f"--host {HOST} --port {settings.port} --parallel {settings.sequences} --ctx-size {context}"
         return [server, "--model", settings.model, *options.split(), "--n-gpu-layers", "999"]
     if not StartedEngine.LLAMA_CPP.version:
-        _program("llama-server", "https://github.com/ggml-org/llama.cpp/releases")
+        _required_program("llama-server", "https://github.com/ggml-org/llama.cpp/releases")
     options = f"--host {HOST} --port {settings.port} --n_ctx {settings.context_tokens} --n_gpu_layers -1"
     return [sys.executable, "-m", "llama_cpp.server", "--model", settings.model, *options.split()]
 
 
 _COMMANDS: Mapping[StartedEngine, Callable[[EngineSettings], list[str]]] = {
-    StartedEngine.VLLM: _vllm,
-    StartedEngine.LLAMA_CPP: _llama_cpp,
-    StartedEngine.TRANSFORMERS: _transformers,
+    StartedEngine.VLLM: _vllm_command,
+    StartedEngine.LLAMA_CPP: _llama_cpp_command,
+    StartedEngine.TRANSFORMERS: _transformers_command,
 }
 
 
@@ -147,7 +147,7 @@ def _program_path(name: str) -> str | None:
     return shutil.which(name, path=beside)
 
 
-def _program(name: str, source: str) -> str:
+def _required_program(name: str, source: str) -> str:
     path = _program_path(name)
     if path is None:
         raise MeasuringError(
@@ -213,7 +213,7 @@ class RunningEngine(Struct):
         return time.monotonic() - self.at_seconds
 
     def is_ready(self, patience_seconds: float, report: Progress) -> bool:
-        """Return whether it serves. Raises `MeasuringError` if it has ended, or after `patience_seconds`."""
+        """Return whether the engine serves. Raises `MeasuringError` if it ended, or its patience is over."""
         if not math.isnan(self.ready_seconds):
             return True
         if (code := self.process.poll()) is not None:

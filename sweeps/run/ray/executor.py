@@ -120,13 +120,13 @@ class RayExecutor:
             self._coming.setdefault(self._needs(trial), deque()).append(trial)
         while True:
             self._nodes.refresh()
-            while wanted := self._wanted():
+            while wanted := self._next_trials():
                 for trial in self._claim(wanted):
                     self._submit(_Flight(trial, self._needs(trial)))
             if not self._running:
                 return
             yield from self._unplaceable()
-            yield from self._ended()
+            yield from self._finished()
 
     def close(self) -> None:
         """Cancel running trials and disconnect from Ray; a local Ray ends."""
@@ -138,7 +138,7 @@ class RayExecutor:
             self._ray.shutdown()
             clean_up()
 
-    def _wanted(self) -> list[Trial]:
+    def _next_trials(self) -> list[Trial]:
         """The next trials to claim, kinds in turn, until all nodes have work and `_AHEAD` trials wait."""
         submitted = Counter(flight.needs for flight in self._running.values())
         there = self._nodes.slots_for(ANY_TRIAL)
@@ -179,7 +179,7 @@ class RayExecutor:
             for trial in self._claim(self._coming.pop(needs, ())):
                 yield _failure(_Flight(trial, needs), Status.FAILED, reason)
 
-    def _ended(self) -> Iterator[Measurement]:
+    def _finished(self) -> Iterator[Measurement]:
         """Measurements of trials that end within a second, or are cancelled past their deadline."""
         if not self._running:
             return
@@ -187,7 +187,7 @@ class RayExecutor:
         self._ray.wait(references, num_returns=1, timeout=_WAIT_SECONDS)
         ready, _ = self._ray.wait(references, num_returns=len(references), timeout=0)
         for reference in ready:
-            if measurement := self._advanced(reference):
+            if measurement := self._next_result(reference):
                 yield measurement
         for reference, flight in list(self._running.items()):
             if flight.deadline and time.monotonic() > flight.deadline:
@@ -196,7 +196,7 @@ class RayExecutor:
                 reason = f"node {flight.node} gave no answer in time; is it alive, and its disk?"
                 yield _failure(flight, Status.TIMED_OUT, reason)
 
-    def _advanced(self, reference: Any) -> Measurement | None:
+    def _next_result(self, reference: Any) -> Measurement | None:
         """The measurement of a task; None if it has only begun, or was lost and submitted again."""
         flight = self._running[reference]
         try:
