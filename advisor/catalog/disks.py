@@ -350,7 +350,7 @@ class DiskCatalog(Struct, dict=True, eq=False):
 
 
 def _undominated_volumes(steps: Iterable[_Volume]) -> Iterator[_Volume]:
-    """Volumes without those that a cheaper one equals on any instance."""
+    """The volumes for which no cheaper one is as fast on every instance."""
     disks = (_on_instance((None, None), *volume) for volume in steps)
     kept = disk_orders.undominated(disks)
     return ((disk.choice, disk.rate, disk.price, disk.assumed) for disk in kept if disk.price)

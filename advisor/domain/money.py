@@ -171,7 +171,7 @@ NINE_IN_TEN = 1.645
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """An offer plus a disk, which is what is recommended; `count` of both if one is not enough."""
+    """What is recommended: an offer plus a disk, or `count` of both if one is not enough."""
 
     offer: Offer
     disk: Disk

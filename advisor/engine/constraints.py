@@ -72,7 +72,7 @@ R_contra = TypeVar("R_contra", bound=SpecQuestion, contravariant=True)
 
 
 class Answerer(Protocol[R_contra, T]):
-    """What answers changed requests for constraints (`advisor.engine.relax.Relaxer`)."""
+    """Answers changed requests for constraints, as `advisor.engine.relax.Relaxer` does."""
 
     def answers(self, request: R_contra) -> T | None: ...
     def needs(self, name: str, request: R_contra, table: T) -> Floats: ...

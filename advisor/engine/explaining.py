@@ -76,7 +76,7 @@ def explain(
 
 
 def changes(model: PerformanceModel, workload: Workload, has: Resources) -> Iterator[Change]:
-    """One step more of each resource that can be bought, and the next larger batch that fits."""
+    """Yield one step more of each resource that can be bought, and the next larger batch that fits."""
     step = "1 vCPU, a core" if has.physical_cores >= has.vcpus else "1 vCPU, half a core"
     yield Change("vcpus", step, workload, _with_vcpu(model, workload, has))
     more_memory = replace(has, memory_mib=has.memory_mib + MEMORY_STEP_MIB)

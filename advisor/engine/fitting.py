@@ -118,7 +118,7 @@ class _Fitting(Struct, frozen=True):
         return _at_best_batch(table, best[self._may_win(table, best, least, limits)])
 
     def _least_usd(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Floats:
-        """Dollars per hour of the smallest order of each disk's type on the row's offer."""
+        """The dollars per hour of the smallest order of each disk's type on the row's offer, (rows,)."""
         known, usd = dict[tuple[object, ...], float](), []
         for row, disk in zip(rows.tolist(), disks, strict=True):
             offer, order = table.offer(row), disk.choice

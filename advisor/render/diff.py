@@ -24,7 +24,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Key(NamedTuple):
-    """What identifies the same purchase on both days: the offer and the disk order."""
+    """What identifies the same purchase in both documents: the offer, its number and the disk order."""
 
     cloud: str
     region: str
@@ -153,7 +153,7 @@ def percent(old: float | None, new: float | None) -> float | None:
 
 
 def change(old: float | None, new: float | None) -> dict[str, Any]:
-    """Return a number on both days and its change in percent."""
+    """Return a number in both documents and its change in percent."""
     return {"old": old, "new": new, "percent": percent(old, new) if differ(old, new) else 0.0}
 
 

@@ -1,4 +1,4 @@
-"""Rates of networks on the cores of a CPU, from a posterior over CPU step times.
+"""Predicts the rates of networks on the cores of a CPU, from a posterior over CPU step times.
 
 The posterior is fitted, conditioned and calibrated on held-out rows like that of GPU step times
 (`step_times`), but shares no parameter with it."""

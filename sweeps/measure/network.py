@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 
 class AnchorSession(Struct):
-    """Settings and results of a session. `ends_at` is by time.monotonic(); `keep` gets each run's
-    document."""
+    """Settings and results of one measurement of a network. `ends_at` is in time.monotonic() seconds; `keep`
+    gets the document after each run that has a rate."""
 
     network: Runnable
     device: str
@@ -172,7 +172,7 @@ def steps_on(runner: StepRunner, batches: Iterator[Any], box: TimeBox, drained: 
 
 
 def _batches(session: AnchorSession, task: Task, batch_size: int, workers: int) -> Batches:
-    """Endless batches of images with targets for the network, whose creation costs the loader nothing."""
+    """Endless batches of images for the network; the targets are made at no cost to the loader."""
     try:
         from advisor.sweeps.worker.inputs import make_loader, with_targets
     except ModuleNotFoundError as error:

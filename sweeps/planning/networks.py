@@ -1,4 +1,4 @@
-"""Facts of a network that a plan needs, and the stored data that it reads; without torch."""
+"""Finds the facts of a network that a plan needs, and the stored data that it reads; without torch."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PlannedNetwork(Struct, frozen=True, kw_only=True):
 
     @property
     def made_data(self) -> DatasetProfile:
-        """The profile, of a million rows, for batches that are made in memory."""
+        """The profile of a data set of a million rows, whose batches are made in memory."""
         each = self.info.samples_per_row
         return DatasetProfile(
             name="made-in-memory",

@@ -101,7 +101,7 @@ def _change_index(values: Sequence[float], tolerated: float) -> int | None:
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """Standard deviation of the later half, or that of neighbours' differences if smaller: drift shows."""
+    """The standard deviation in the later half: by its median or by neighbours, the smaller one."""
     later = values[len(values) // 2 :]
     middle = statistics.median(later)
     around = _SIGMA_OF_MAD * statistics.median(abs(value - middle) for value in later)

@@ -67,7 +67,7 @@ def failure(trial: Trial, reason: str, status: Status = Status.FAILED) -> Measur
 
 
 class Executor(Protocol):
-    """What runs trials; the rules at the top of this module hold."""
+    """Runs trials by the rules at the top of this module."""
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
         """Raise `MeasuringError` with a hint if some of the trials can never run."""

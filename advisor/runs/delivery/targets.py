@@ -254,7 +254,7 @@ def deliver(
 def deliver_to(
     message: Letter, text: str, *, say: Say = lambda _line: None, attempts: int = ATTEMPTS
 ) -> Delivery:
-    """As `deliver`, to a stored target text; one that cannot be used here is a failed delivery."""
+    """Send a message to a target stored as text, like `deliver`; an unusable text is a failed delivery."""
     try:
         return deliver(message, checked_target(text), say=say, attempts=attempts)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""What a page shows of one spec in an answer's document: texts, bars, and pictures with links."""
+"""Makes what a page shows of one spec in an answer's document: texts, bars, and pictures with links."""
 
 from __future__ import annotations
 
