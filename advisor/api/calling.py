@@ -18,10 +18,10 @@ from advisor.api.modules import named_model, with_way_out
 from advisor.errors import AdvisorError
 from advisor.messages import Message
 from advisor.questions.fields import Choice, File, Files, Flag, Kind, Latency, Number, Parsed, Texts, wrong
-from advisor.questions.language import ModelName, TensorParallel
 from advisor.questions.listings import Sources
 from advisor.questions.question import ByTask, Field, Kinds
 from advisor.questions.reading import from_texts
+from advisor.questions.values import ModelName, TensorParallel
 
 A = TypeVar("A")
 _NUMBER = Number()

@@ -26,7 +26,6 @@ from advisor.questions.fields import (
     Latency,
     Names,
     Number,
-    Parsed,
     Share,
     Text,
     TimeLimit,
@@ -34,15 +33,13 @@ from advisor.questions.fields import (
 )
 from advisor.questions.question import Needed, ask
 from advisor.questions.traffic import KNOWN_TRAFFIC
-from advisor.questions.values import GpuFilter
+from advisor.questions.values import GpuFilter, ModelName, TensorParallel, joined_values
 
 LANGUAGE = "Language models (--task generation, finetuning)"
 # No model reads more tokens, and no request writes more.
 MOST_TOKENS = 10**8
 MOST_USERS = 10**7
-MOST_TENSOR_PARALLEL = 64
 USUAL_PICTURE = "1024x1024"
-AUTO = "auto"
 
 _language = partial(ask, section=LANGUAGE)
 _OF_MODEL = ("task", "model", "config")
@@ -58,60 +55,6 @@ _LIMITS = ("max_ttft_ms", "max_tpot_ms", "max_e2e_seconds", "max_usd_per_hour")
 _LIMITS_OF_RUN = ("max_hours", "max_run_usd", "max_usd_per_hour")
 _OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
 _OF_TUNING_RUN = (*_OF_TUNING, "protocol", "tokens", "start_minutes", "required_confidence")
-
-
-class ModelName(Text):
-    """The name of a language model; a client may not name a file."""
-
-    def __init__(self) -> None:
-        super().__init__("NAME")
-
-    def from_json(self, value: Any, field: str) -> str:
-        name = str(super().from_json(value, field))
-        if name.startswith(("/", ".", "~")) or "\\" in name:
-            raise wrong(
-                field,
-                "{field} names a file, and no file is opened for a client",
-                hint="ask by `advisor` where the file is",
-            )
-        return name
-
-
-class TensorParallel(Number):
-    """The number of GPUs that share one copy of the model; `auto` is stored as None."""
-
-    def __init__(self) -> None:
-        super().__init__(whole=True, most=MOST_TENSOR_PARALLEL, metavar="auto|N")
-
-    def from_json(self, value: Any, field: str) -> Any:
-        if isinstance(value, str):
-            return self._checked(value, field, self.client_most)
-        return super().from_json(value, field)
-
-    def schema(self) -> dict[str, Any]:
-        number = super().schema()
-        return number | {"type": ["integer", "string"], "pattern": f"^{AUTO}$"}
-
-    def _checked(self, value: Any, field: str, most: float) -> Any:
-        text = str(value).strip()
-        if text.lower() == AUTO:
-            return None
-        if not text.lstrip("-").replace(".", "", 1).isdigit():
-            raise wrong(field, "{field} must be a number or auto, not '{text}'", text=text[:60])
-        return super()._checked(value, field, most)
-
-
-def _joined_values(field: str, form: str, sign: str, refused: Message, *kinds: Number) -> Parsed:
-    """A field with several numbers in one text, joined by a sign; `refused` is the error for others."""
-
-    def parsed(text: str) -> str:
-        parts = text.lower().split(sign)
-        if len(parts) != len(kinds):
-            raise wrong(field, refused.text, text=text[:60])
-        values = [kind.from_text(part.strip(), field) for kind, part in zip(kinds, parts, strict=True)]
-        return sign.join(f"{value:.12g}" for value in values)
-
-    return Parsed(parsed, str, form, joins=sign == ",")
 
 
 MOST_DRAFTED, MOST_PIXELS = 16, 100_000
@@ -219,7 +162,7 @@ class ServingQuestion(LanguageQuestion):
     )
     image_size: str | None = _language(
         "Pixels of a picture, WxH.",
-        _joined_values(
+        joined_values(
             *("image_size", "WxH", "x"),
             Message("{field} takes two sides, WxH (as 1024x768), not '{text}'"),
             *(_PIXELS, _PIXELS),
@@ -295,7 +238,7 @@ class ServingQuestion(LanguageQuestion):
     api_usd_per_million: str | None = _language(
         "What an API asks for a million tokens, IN,OUT as 0.15,0.6: from how many tokens a day the instance "
         "costs less.",
-        _joined_values(
+        joined_values(
             *("api_usd_per_million", "IN,OUT", ","),
             Message("{field} takes two prices, IN,OUT (as 0.15,0.6), not '{text}'"),
             *(FromZero(), Number()),
@@ -304,7 +247,7 @@ class ServingQuestion(LanguageQuestion):
     draft_acceptance: str | None = _language(
         "Speculative decoding: the share of drafted tokens that are accepted, and how many a step drafts, "
         "A,K as 0.7,4.",
-        _joined_values(
+        joined_values(
             *("draft_acceptance", "A,K", ","),
             Message("{field} takes a share and a number of tokens, A,K (as 0.7,4), not '{text}'", form="A,K"),
             *(Share(), Number(whole=True, most=MOST_DRAFTED)),

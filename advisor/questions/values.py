@@ -29,7 +29,7 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
-from advisor.questions.fields import comma_parts, wrong
+from advisor.questions.fields import Number, Parsed, Text, comma_parts, wrong
 from advisor.units import format_range, gpus_text, size_text
 
 # A function that reads the profile of a data set at a path, for a network.
@@ -273,3 +273,61 @@ def _dataset_named(name: str, facts: NetworkFacts, profile: ProfilePath | None) 
             )
         raise unknown_name("dataset", name, DATASETS, field="dataset")
     return profile(Path(name), facts)
+
+
+_MOST_TENSOR_PARALLEL = 64
+_AUTO = "auto"
+
+
+class ModelName(Text):
+    """The name of a language model; a client may not name a file."""
+
+    def __init__(self) -> None:
+        super().__init__("NAME")
+
+    def from_json(self, value: Any, field: str) -> str:
+        name = str(super().from_json(value, field))
+        if name.startswith(("/", ".", "~")) or "\\" in name:
+            raise wrong(
+                field,
+                "{field} names a file, and no file is opened for a client",
+                hint="ask by `advisor` where the file is",
+            )
+        return name
+
+
+class TensorParallel(Number):
+    """The number of GPUs that share one copy of the model; `auto` is stored as None."""
+
+    def __init__(self) -> None:
+        super().__init__(whole=True, most=_MOST_TENSOR_PARALLEL, metavar="auto|N")
+
+    def from_json(self, value: Any, field: str) -> Any:
+        if isinstance(value, str):
+            return self._checked(value, field, self.client_most)
+        return super().from_json(value, field)
+
+    def schema(self) -> dict[str, Any]:
+        number = super().schema()
+        return number | {"type": ["integer", "string"], "pattern": f"^{_AUTO}$"}
+
+    def _checked(self, value: Any, field: str, most: float) -> Any:
+        text = str(value).strip()
+        if text.lower() == _AUTO:
+            return None
+        if not text.lstrip("-").replace(".", "", 1).isdigit():
+            raise wrong(field, "{field} must be a number or auto, not '{text}'", text=text[:60])
+        return super()._checked(value, field, most)
+
+
+def joined_values(field: str, form: str, sign: str, refused: Message, *kinds: Number) -> Parsed:
+    """A field with several numbers in one text, joined by a sign; `refused` is the error for others."""
+
+    def parsed(text: str) -> str:
+        parts = text.lower().split(sign)
+        if len(parts) != len(kinds):
+            raise wrong(field, refused.text, text=text[:60])
+        values = [kind.from_text(part.strip(), field) for kind, part in zip(kinds, parts, strict=True)]
+        return sign.join(f"{value:.12g}" for value in values)
+
+    return Parsed(parsed, str, form, joins=sign == ",")
