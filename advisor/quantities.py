@@ -47,7 +47,7 @@ def parse_rate_mib_per_second(text: str) -> float:
 def parse_range(text: str, parse: Callable[[str], float]) -> Range:
     """The range in '4..16', '4..', '..16', or '8' (only 8); `parse` reads each end. `UsageError` if empty."""
     first, dots, last = (part.strip() for part in text.partition(".."))
-    if not (first or last):
+    if not (first or last) or ("-" in first and not dots):
         raise UsageError("'{text}' is no range", text=text, hint="write it like 4..16, 4.. or ..16")
     least = parse(first) if first else None
     most = (parse(last) if last else None) if dots else least

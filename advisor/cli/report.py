@@ -186,6 +186,15 @@ def _content(name: str) -> Input:
 class ReportGroup(SectionedCommand, click.Group):
     """The group `report`, which also works without a subcommand."""
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand as click does; the error for a file's name says how to give it."""
+        if args[0] not in self.commands:
+            hint = "for a saved answer: --from FILE; for a plan of workloads: --plan FILE"
+            raise UsageError(f"`report` has no command '{args[0]}'", hint=hint)
+        return super().resolve_command(ctx, args)
+
 
 @click.group(cls=ReportGroup, invoke_without_command=True, no_args_is_help=True)
 @click.option(
@@ -328,7 +337,9 @@ def _report_document(ask: Ask) -> dict[str, Any]:
     ways = [ask.plan_file is not None, bool(ask.saved), _describes_workload(ask)]
     if sum(ways) != 1:
         raise UsageError(
-            "say what to report on", hint="one of: a question (--task, --model, ..), --plan FILE, --from FILE"
+            "say what to report on",
+            hint="one of: a question (--task, --model, ..), --from FILE, --plan FILE; the options of a plan's "
+            "workloads stand under its `defaults:`",
         )
     if ask.plan_file is not None:
         return _report_on_plan(ask, ask.plan_file)

@@ -38,8 +38,12 @@ if TYPE_CHECKING:
 _COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest last
 
 
-def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
-    """The text of `sweep status`: trials counted by result, running trials, and the expected end."""
+_UNKNOWN_REST = "Trials that have not begun are not counted: describe the sweep with its options."
+
+
+def snapshot_lines(snapshot: Snapshot, trouble: str = "", *, is_described: bool = True) -> list[str]:
+    """The text of `sweep status`: trials counted by result, running trials, and the expected end of a sweep
+    that is described. The store alone does not know which trials a sweep will begin."""
     lines = [format_counted(snapshot.total, "trial")]
     lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in counts_of(snapshot).items()]
     if snapshot.running:
@@ -58,7 +62,7 @@ def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
         counted = format_counted(snapshot.submitted, "trial")
         lines += ["", f"Submitted, and not begun: {counted}."]
     if snapshot.left:
-        lines += ["", *_end_lines(snapshot)]
+        lines += ["", *(_end_lines(snapshot) if is_described or snapshot.is_idle else [_UNKNOWN_REST])]
     if trouble:
         seen = snapshot.at.strftime("%H:%M:%S")
         lines += ["", f"As of {seen} UTC, since then: {trouble}"]
@@ -101,7 +105,7 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
     what is left and how long it takes. Changes nothing."""
     seconds, trial_ids = _seconds(every), _described(question)
     if watch:
-        with suppress(KeyboardInterrupt), _shown(output) as show:
+        with suppress(KeyboardInterrupt), _shown(output, trial_ids is not None) as show:
             _watch(trial_ids, seconds, show)
         return
     from advisor.store.measurements import open_store
@@ -110,7 +114,11 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
         stored = store.read(trial_ids)
         snapshot = look_at(store, trial_ids, {row.trial_id for row in stored.damaged})
     print_damaged(stored)
-    print_answer(output, snapshot_document(snapshot), lambda: snapshot_lines(snapshot))
+    print_answer(
+        output,
+        snapshot_document(snapshot),
+        lambda: snapshot_lines(snapshot, is_described=trial_ids is not None),
+    )
     fail_if_damaged(stored)
 
 
@@ -140,7 +148,7 @@ def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
 
 
 @contextmanager
-def _shown(output: str) -> Iterator[Show]:
+def _shown(output: str, is_described: bool) -> Iterator[Show]:
     """Yield a function that shows a state: redrawn on a terminal, else printed on a change, or JSON lines."""
     if output == "json":
         yield lambda snapshot, trouble: click.echo(json.dumps(snapshot_document(snapshot, trouble)))
@@ -148,7 +156,7 @@ def _shown(output: str) -> Iterator[Show]:
         latest: list[str] = ["looking"]
 
         def redraw(snapshot: Snapshot, trouble: str) -> None:
-            latest[:] = snapshot_lines(snapshot, trouble)
+            latest[:] = snapshot_lines(snapshot, trouble, is_described=is_described)
 
         with live_block(lambda: latest, stderr=False):
             yield redraw
@@ -160,7 +168,8 @@ def _shown(output: str) -> Iterator[Show]:
             now = [snapshot.total, dict(snapshot.counts), running, snapshot.submitted, trouble]
             if now != last:
                 last[:] = now
-                click.echo("\n".join([*snapshot_lines(snapshot, trouble), ""]))
+                lines = snapshot_lines(snapshot, trouble, is_described=is_described)
+                click.echo("\n".join([*lines, ""]))
 
         yield show
 

@@ -37,6 +37,7 @@ ProfilePath: TypeAlias = Callable[[Path, NetworkFacts], DatasetProfile]
 # Kinds of prices that may be ranked; free ones always are.
 RANKED_KINDS = (LIST, OBSERVED, ESTIMATED)
 _COUNTED = re.compile(r"\d+ ?x ?\D.*|.*\w ?: ?\d+", re.IGNORECASE)
+_SIZE = re.compile(r"\d+ ?[gmt]i?b", re.IGNORECASE)
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
 
 
@@ -79,7 +80,7 @@ def parse_gpus(text: str) -> GpuFilter:
         if _COUNTED.fullmatch(name):
             hint = Message("{max_gpus} says how many of each are used", max_gpus=FieldName("max_gpus"))
             raise wrong("gpu", "{field} names GPUs, not how many: '{name}'", name=name, hint=hint)
-    if not parts or max(len(sizes), len(capabilities)) > 1:
+    if not parts or max(len(sizes), len(capabilities)) > 1 or any(map(_SIZE.match, names)):
         raise wrong(
             "gpu",
             "{field} takes names (T4,L4), one range of memory (24GiB..) and one of compute "

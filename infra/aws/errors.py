@@ -258,7 +258,7 @@ def mend_of(refused: Refused) -> str:
             "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` "
             "shows who you are (a clock that is minutes off, or a region not opted into, is refused, too)"
         )
-    return _MENDS.get(refused.kind, "ask again later; docs/how-to/aws.md explains each code")
+    return _MENDS.get(refused.kind, "ask again later")
 
 
 def _refusal_text(refused: Refused) -> str:

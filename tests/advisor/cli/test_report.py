@@ -105,7 +105,7 @@ THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 @pytest.mark.parametrize(("name", "package"), [("pdf", "weasyprint"), ("xlsx", "xlsxwriter")])
 def test_a_missing_package_is_told_before_the_work(stderr, monkeypatch, tmp_path, name, package):
-    monkeypatch.setattr(commands, "_document", lambda *_: pytest.fail("worked"))
+    monkeypatch.setattr(commands, "_report_document", lambda *_: pytest.fail("worked"))
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda item: None if item == package else there(item))
     said = stderr("report", *QUESTION, "--out", tmp_path / f"a.{name}")

@@ -56,6 +56,17 @@ def test_watching_ends_when_nothing_runs_any_more_and_tells_a_line_each_time(swe
     assert [(event["running"], event["counts"]) for event in seen[2:]] == [([], {"ok": 2})] * 2
 
 
+def test_a_store_tells_no_end_of_a_sweep_whose_other_trials_it_does_not_know(sweep):
+    owner = this_process()
+    with closing(open_store()) as store:
+        store.append_all([measurement(trial=entry) for entry in TRIALS[:2]])
+        store.leases.take({TRIALS[2].trial_id: ""}, owner)
+        store.leases.begin(TRIALS[2].trial_id, owner, "the third")
+        seen = sweep("status")
+    assert "not begun are not counted: describe the sweep" in seen
+    assert "the rest will" not in seen
+
+
 def _fresh(_row, fresh):
     return fresh
 
