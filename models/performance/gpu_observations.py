@@ -1,7 +1,6 @@
-"""The GPU observations that a fit took from a user's store, as a model's file keeps them.
+"""The GPU observations that a fit took from a user's store.
 
-They are rows of names and numbers, with each GPU's data sheet once. Loading the model conditions
-the posterior that ships on them."""
+A model's file keeps them; loading it conditions the posterior that ships on them."""
 
 from __future__ import annotations
 
@@ -9,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct, convert
-from msgspec.structs import asdict
+from msgspec import Struct
 
 from advisor.domain import Gpu, Observation, Task
 from advisor.domain.machines import is_positive
@@ -19,47 +17,12 @@ from advisor.models.performance.networks import OPERATION, Rows
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
 
-_OF_A_WORKLOAD = ("network", "input", "task", "batch_size", "precision", "stack", "memory_format", "tf32")
-_OF_A_STEP = ("seconds", "sigma", "origin")
-_OF_LAYERS = ("name", "backward", "precision", "seconds")
-
 
 class GpuObservations(NamedTuple):
     """Steps of networks, and layers that a probe timed; each cell and batch size occurs once."""
 
     steps: tuple[Observation, ...] = ()
     layers: tuple[ProbedLayer, ...] = ()
-
-
-def observations_document(observations: GpuObservations) -> dict[str, Any]:
-    """The observations as JSON-ready values; `observations_from` reads them back."""
-    gpus = {step.gpu.name: step.gpu for step in observations.steps}
-    gpus |= {layer.gpu.name: layer.gpu for layer in observations.layers}
-    return {
-        "gpus": {name: asdict(gpu) for name, gpu in sorted(gpus.items())},
-        "steps": [
-            {
-                **{name: getattr(step.workload, name) for name in _OF_A_WORKLOAD},
-                **{name: getattr(step, name) for name in _OF_A_STEP},
-                "gpu": step.gpu.name,
-            }
-            for step in observations.steps
-        ],
-        "layers": [
-            {name: getattr(layer, name) for name in _OF_LAYERS}
-            | {"sizes": dict(layer.sizes), "gpu": layer.gpu.name}
-            for layer in observations.layers
-        ],
-    }
-
-
-def observations_from(document: Mapping[str, Any]) -> GpuObservations:
-    """The observations in a document; KeyError, TypeError or ValueError if it is not valid."""
-    gpus = convert(document["gpus"], dict[str, Gpu])
-    # A row holds the fields of the workload next to those of the step.
-    steps = [{**row, "workload": row, "gpu": gpus[row["gpu"]]} for row in document["steps"]]
-    layers = [{**row, "gpu": gpus[row["gpu"]]} for row in document["layers"]]
-    return convert((steps, layers), GpuObservations)
 
 
 _KINDS = {

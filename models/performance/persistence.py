@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import convert, to_builtins
+from msgspec.structs import asdict
 
 from advisor.domain import Gpu, Precision, Task, Workload
 from advisor.domain.machines import gpu_of_row
@@ -19,7 +20,7 @@ from advisor.errors import DataError, UsageError, unknown_name
 from advisor.files import write_whole
 from advisor.messages import FieldName, Message
 from advisor.models.bundled import FOLDER, MODEL, read_bundled, read_data_sheets
-from advisor.models.performance.gpu_observations import observations_document, observations_from
+from advisor.models.performance.gpu_observations import GpuObservations
 from advisor.models.performance.machines import FACTS
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.networks import NetworkTable, bundled_networks
@@ -28,6 +29,9 @@ from advisor.models.performance.step_times_file import bundled_step_times
 
 SCHEMA = "advisor.performance/5"
 BUNDLED_PATH = FOLDER / MODEL
+_OF_A_WORKLOAD = ("network", "input", "task", "batch_size", "precision", "stack", "memory_format", "tf32")
+_OF_A_STEP = ("seconds", "sigma", "origin")
+_OF_LAYERS = ("name", "backward", "precision", "seconds")
 
 
 def load_model(path: Path | None = None) -> PerformanceModel:
@@ -57,7 +61,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
         "error_percent": model.error_percent,
         "sources": list(model.sources),
         "step_times": model.step_times.id,
-        "gpu_observations": observations_document(model.gpu_observations),
+        "gpu_observations": _observations_document(model.gpu_observations),
         "pipeline": to_builtins(model.pipeline, order="sorted"),
     }
     return document | {"id": content_id(document)}
@@ -65,7 +69,7 @@ def to_document(model: PerformanceModel) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any], table: NetworkTable) -> PerformanceModel:
     """The model in a document; KeyError, TypeError or ValueError if it is not valid."""
-    result = observations_from(document["gpu_observations"])
+    result = _observations_from(document["gpu_observations"])
     return PerformanceModel(
         id=document["id"],
         trained_on=document["trained_on"],
@@ -76,6 +80,37 @@ def from_document(document: Mapping[str, Any], table: NetworkTable) -> Performan
         pipeline=_pipeline(document["pipeline"]),
         table=table,
     )
+
+
+def _observations_document(observations: GpuObservations) -> dict[str, Any]:
+    """Rows of names and numbers, with each GPU's data sheet once; `_observations_from` reads them back."""
+    gpus = {step.gpu.name: step.gpu for step in observations.steps}
+    gpus |= {layer.gpu.name: layer.gpu for layer in observations.layers}
+    return {
+        "gpus": {name: asdict(gpu) for name, gpu in sorted(gpus.items())},
+        "steps": [
+            {
+                **{name: getattr(step.workload, name) for name in _OF_A_WORKLOAD},
+                **{name: getattr(step, name) for name in _OF_A_STEP},
+                "gpu": step.gpu.name,
+            }
+            for step in observations.steps
+        ],
+        "layers": [
+            {name: getattr(layer, name) for name in _OF_LAYERS}
+            | {"sizes": dict(layer.sizes), "gpu": layer.gpu.name}
+            for layer in observations.layers
+        ],
+    }
+
+
+def _observations_from(document: Mapping[str, Any]) -> GpuObservations:
+    """The observations in a document; KeyError, TypeError or ValueError if it is not valid."""
+    gpus = convert(document["gpus"], dict[str, Gpu])
+    # A row holds the fields of the workload next to those of the step.
+    steps = [{**row, "workload": row, "gpu": gpus[row["gpu"]]} for row in document["steps"]]
+    layers = [{**row, "gpu": gpus[row["gpu"]]} for row in document["layers"]]
+    return convert((steps, layers), GpuObservations)
 
 
 @cache
