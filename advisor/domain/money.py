@@ -34,6 +34,7 @@ class NotOrderable(Struct, frozen=True, kw_only=True):
 LOCAL_DISK = "instance_store"
 # A mean month, as clouds bill it.
 HOURS_PER_MONTH = 730.0
+_HOURS_PER_YEAR = 8760.0
 # Where a price comes from. Only what is free costs 0: a missing price is a missing `Price`.
 LIST, OBSERVED, ESTIMATED, FREE = PRICE_KINDS = ("list", "observed", "estimated", "free")
 # Days until a price is old, where its source has no other number.
@@ -310,3 +311,9 @@ def _drift_of(price: Price) -> _Drift:
     if price.kind == LIST or (price.kind == ESTIMATED and price.max_age_days > MAX_AGE_DAYS):
         return _SLOW_LISTS
     return _MARKETS  # seen there, or estimated from what was seen there
+
+
+def term_hours(market: Market) -> float:
+    """Hours that are paid for in any case; 0 without a commitment."""
+    years = 3 if "-3y" in market else 1 if "-1y" in market else 0
+    return years * _HOURS_PER_YEAR

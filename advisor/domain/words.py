@@ -91,9 +91,6 @@ class Provenance(StrEnum):
     MODELLED = "modelled"
 
 
-_HOURS_PER_YEAR = 8760.0
-
-
 class Market(StrEnum):
     """The ways to pay for an instance; a convertible commitment may be exchanged for another type."""
 
@@ -103,12 +100,6 @@ class Market(StrEnum):
     COMMITMENT_3Y = "commitment-3y"
     COMMITMENT_1Y_CONVERTIBLE = "commitment-1y-convertible"
     COMMITMENT_3Y_CONVERTIBLE = "commitment-3y-convertible"
-
-    @property
-    def term_hours(self) -> float:
-        """Hours that are paid for in any case; 0 without a commitment."""
-        years = 3 if "-3y" in self else 1 if "-1y" in self else 0
-        return years * _HOURS_PER_YEAR
 
 
 # The word of a question for all markets.
@@ -196,10 +187,10 @@ class LlmEngine(StrEnum):
     @property
     def product(self) -> str:
         """The engine's name as its makers write it."""
-        return _PRODUCTS.get(self.value, self.value)
+        return ENGINES.get(self.value, self.value)
 
 
-_PRODUCTS = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 
 
 class LlmMethod(StrEnum):

@@ -40,7 +40,7 @@ from advisor.domain import (
     computes_on_cpu,
 )
 from advisor.domain.decision import AnyCandidate
-from advisor.domain.money import is_old
+from advisor.domain.money import is_old, term_hours
 from advisor.domain.results import BARE_STEP, DECIDES, START
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import FieldName, Message
@@ -222,7 +222,8 @@ _COMMUNITY_SUFFIX = ".community"
 
 def market_warnings(spec: Spec) -> Iterator[Message]:
     """Warnings about a commitment's total cost, a spot instance's interruptions, and other people's hosts."""
-    market, instance, hours = spec.offer.market, spec.offer.instance, spec.offer.market.term_hours
+    market, instance = spec.offer.market, spec.offer.instance
+    hours = term_hours(market)
     if instance.name.endswith(_COMMUNITY_SUFFIX):
         whose = Message("other people own community hosts; {cloud} only lists them")
         yield Message(whose.text, code=str(market), cloud=instance.cloud)

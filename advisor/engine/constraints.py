@@ -18,6 +18,7 @@ from advisor.catalog.match import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range
 from advisor.domain.decision import RELAXING_STOPPED
+from advisor.domain.money import term_hours
 from advisor.engine.columns import Columns, Floats, cheapest
 from advisor.engine.limits import MOST_INSTANCES
 from advisor.errors import STILL_WANTED, SpentError
@@ -363,7 +364,7 @@ class OtherMarket(Constraint):
     def least(self, request: R, answerer: Answerer[R, T]) -> Market | None:
         usd = {}
         for market in Market:
-            if market is not request.market and not (request.ends and market.term_hours):
+            if market is not request.market and not (request.ends and term_hours(market)):
                 table = answerer.answers(self.put(request, market))
                 if table is not None:
                     usd[market] = float(table.usd[cheapest(table)])

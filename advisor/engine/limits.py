@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from advisor.catalog.support import most_startable
 from advisor.domain import Candidate, Spec, Task
 from advisor.domain.decision import expected_cost
+from advisor.domain.money import term_hours
 from advisor.engine.columns import Booleans, Columns, Floats, Integers, Level
 from advisor.engine.table import Table, best_of_each
 from advisor.errors import UsageError
@@ -356,13 +357,13 @@ def terms_of(request: SpecQuestion, table: Columns, hours: Floats | float) -> Fl
     1 where the request names a market: then all offers have the same term."""
     if request.market is not None:
         return 1.0
-    terms = np.array([offer.market.term_hours for offer in table.offers()])[table.option]
+    terms = np.array([term_hours(offer.market) for offer in table.offers()])[table.option]
     return np.asarray(np.maximum(1.0, terms / hours))
 
 
 def term_factor(request: SpecQuestion, spec: Spec, hours: float) -> float:
     """The factor of `terms_of` for one spec."""
-    return 1.0 if request.market is not None else max(1.0, spec.offer.market.term_hours / hours)
+    return 1.0 if request.market is not None else max(1.0, term_hours(spec.offer.market) / hours)
 
 
 # Beyond this many standard deviations a chance counts as 0 or 1.

@@ -10,13 +10,12 @@ from math import isfinite
 from typing import Any
 
 from advisor.domain.language import GenerationCandidate
-from advisor.domain.words import LlmEngine
+from advisor.domain.words import ENGINES, LlmEngine
 from advisor.messages import Message
 from advisor.questions.language import ServingQuestion
 from advisor.render.text import shortened
 from advisor.units import ceil_significant
 
-ENGINES = {str(engine): engine.product for engine in LlmEngine}
 _SECONDS_FROM = 1.0
 _MOST_LETTERS = 16
 

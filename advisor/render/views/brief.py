@@ -10,6 +10,7 @@ from typing import Any
 
 from advisor.domain import ESTIMATED, PRICE_KINDS, Market, Task
 from advisor.domain.results import CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED
+from advisor.domain.words import ENGINES
 from advisor.messages import FieldName, Message, Spell, option_name
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
 from advisor.render.borderline import SAFE, Behind, modest
@@ -25,7 +26,7 @@ from advisor.render.facts import (
     type_name,
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
-from advisor.render.phrases import ENGINES, count_text, gpu_text, seconds_text, speculation_message
+from advisor.render.phrases import count_text, gpu_text, seconds_text, speculation_message
 from advisor.render.price_doubt import doubt_sentences, price_sentences
 from advisor.render.sentences import (
     asked_sentence,

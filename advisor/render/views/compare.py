@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from advisor.domain import InstancePrediction, InstanceType, OnGpu, relative
 from advisor.domain.decision import Text
 from advisor.domain.results import DECIDES, START
+from advisor.domain.words import ENGINES
 from advisor.messages import Message
 from advisor.naming import asked_of
 from advisor.questions.language import ServingQuestion, TuningQuestion
@@ -21,7 +22,7 @@ from advisor.render.facts import per_million
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language_document import LanguagePrediction
 from advisor.render.language_document import prediction_block as language_block
-from advisor.render.phrases import ENGINES, gpus_text, seconds_text, way_text
+from advisor.render.phrases import gpus_text, seconds_text, way_text
 from advisor.render.records import (
     disk_block,
     gpu_prediction_block,

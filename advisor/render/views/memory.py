@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict
 
 from advisor.domain.language import ServingMemoryAnswer, SplitMemory, TunedMemory, TuningMemoryAnswer
-from advisor.render.phrases import ENGINES, gib_text
+from advisor.domain.words import ENGINES
+from advisor.render.phrases import gib_text
 from advisor.render.records import fields
 from advisor.render.text import folded, table
 from advisor.units import format_mib

@@ -8,11 +8,12 @@ from math import inf
 from typing import Any
 
 from advisor.domain import Task
+from advisor.domain.words import ENGINES
 from advisor.messages import Message
 from advisor.render.blocks import Facts, lower_rate, translated
 from advisor.render.facts import most_run_usd
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.phrases import ENGINES, count_text, gib_text, gpu_text, seconds_text, speculation_message
+from advisor.render.phrases import count_text, gib_text, gpu_text, seconds_text, speculation_message
 from advisor.render.sentences import bound_name
 from advisor.render.text import (
     SURE,
