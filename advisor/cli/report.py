@@ -338,7 +338,7 @@ def _report_document(ask: Ask) -> dict[str, Any]:
     if sum(ways) != 1:
         raise UsageError(
             "say what to report on",
-            hint="one of: a question (--task, --model, ..), --from FILE, --plan FILE; the options of a plan's "
+            hint="one of: a question (--task, --model, ..), --from FILE, --plan FILE; options of a plan's "
             "workloads stand under its `defaults:`",
         )
     if ask.plan_file is not None:
