@@ -13,6 +13,7 @@ import numpy as np
 from advisor.domain import Gpu, Prediction, Resources, Stage, Task, Workload
 from advisor.domain.decision import Distance
 from advisor.messages import Message
+from advisor.models.performance.cpu_step_times import bundled_cpu_step_times
 from advisor.models.performance.machines import FACTS, SAME_SCORE
 from advisor.models.performance.memory.steps import loader_workers
 from advisor.models.performance.networks import NetworkTable
@@ -26,7 +27,6 @@ from advisor.models.performance.pipeline import (
 from advisor.models.performance.prepared import MATTERS, copy_assumed_note
 from advisor.models.performance.scaling import bundled_scaling, kind_of
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip
-from advisor.models.performance.step_times_file import bundled_cpu_step_times
 
 # A number beyond the measured range by up to this factor still counts as inside.
 AS_GOOD_AS = 1.1

@@ -20,12 +20,12 @@ from advisor.domain import (
     Workload,
 )
 from advisor.models.bayes import Floats
+from advisor.models.performance.cpu_step_times import cpu_columns, rates_on_cpu, step_times_on_cpu
 from advisor.models.performance.estimates import Alone, StageErrors, spread_of
 from advisor.models.performance.gpu_observations import GpuObservations
 from advisor.models.performance.machines import Integers, ResourceTable
 from advisor.models.performance.memory import peak, steps
 from advisor.models.performance.networks import NetworkTable
-from advisor.models.performance.on_cpu import cpu_columns, rates_on_cpu, step_times_on_cpu
 from advisor.models.performance.pipeline import Pipeline, PipelineRequest, columns_of
 from advisor.models.performance.prepared import PreparedRows, Words, alone
 from advisor.models.performance.scaling import scaled_rows

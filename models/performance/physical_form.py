@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from advisor.domain import Task
 from advisor.models.bayes import Floats
+from advisor.models.performance.cpu_step_times import published_on_cpu, speed_of
 from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import NetworkTable
-from advisor.models.performance.on_cpu import published_on_cpu, speed_of
 from advisor.models.performance.pipeline import (
     GAMMA_RANGE,
     PIPELINE_PRIORS,

@@ -13,6 +13,7 @@ from advisor.domain import CacheState, DiskRate, Gpu, Precision, Prediction, Pro
 from advisor.errors import require_wanted
 from advisor.messages import Message
 from advisor.models.bayes import Floats
+from advisor.models.performance.cpu_step_times import bundled_cpu_step_times
 from advisor.models.performance.estimates import Estimates, Spread, estimates
 from advisor.models.performance.machines import SAME_SCORE, DiskTable, Integers, assumed_copy_gb_per_second
 from advisor.models.performance.pipeline import (
@@ -24,7 +25,6 @@ from advisor.models.performance.pipeline import (
 )
 from advisor.models.performance.scaling import Scaling
 from advisor.models.performance.step_times import GpuRate
-from advisor.models.performance.step_times_file import bundled_cpu_step_times
 
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage with a smaller weight in the rate is not mentioned.

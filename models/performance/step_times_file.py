@@ -17,7 +17,6 @@ import numpy as np
 
 from advisor.models.bayes import Gaussian
 from advisor.models.bundled import CPU_STEP_TIMES, FOLDER, STEP_TIMES, read_bundled_array
-from advisor.models.performance.cpu_step_times import CpuStepTimes
 from advisor.models.performance.posterior import Kinship, Posterior
 from advisor.models.performance.step_times import StepTimes
 
@@ -61,39 +60,22 @@ def bundled_step_times() -> StepTimes:
     return step_times_from(read_bundled_array(STEP_TIMES))
 
 
-@cache
-def bundled_cpu_step_times() -> CpuStepTimes:
-    """The CPU step times that ship, read once."""
-    return cpu_step_times_from(read_bundled_array(CPU_STEP_TIMES))
-
-
 def step_times_from(record: Any) -> StepTimes:
     """The step times of a file's record."""
     meta = json.loads(record["meta"].tobytes())
     numbers = {name: record[f"kinship_{name}"].astype(float) for name in KINSHIP}
     sets: dict[str, Any] = {name: frozenset(meta[name]) for name in SETS}
     return StepTimes(
-        posterior=_posterior(meta, record),
+        posterior=posterior_of(meta, record),
         kinship=Kinship(**numbers, level=float(meta["level"])),
-        quantiles=_quantiles(meta),
+        quantiles=quantiles_of(meta),
         id=str(meta["id"]),
         **sets,
     )
 
 
-def cpu_step_times_from(record: Any) -> CpuStepTimes:
-    """The CPU step times of a file's record."""
-    meta = json.loads(record["meta"].tobytes())
-    return CpuStepTimes(
-        posterior=_posterior(meta, record),
-        quantiles=_quantiles(meta),
-        networks=frozenset(meta["networks"]),
-        reference_score=float(meta["reference_score"]),
-        id=str(meta["id"]),
-    )
-
-
-def _posterior(meta: Mapping[str, Any], arrays: Any) -> Posterior:
+def posterior_of(meta: Mapping[str, Any], arrays: Any) -> Posterior:
+    """The posterior in a file's arrays, with names from its `meta`."""
     deviation = arrays["deviation"].astype(float)
     covariance = arrays["correlation"].astype(float)
     covariance *= deviation[:, None]
@@ -106,5 +88,6 @@ def _posterior(meta: Mapping[str, Any], arrays: Any) -> Posterior:
     )
 
 
-def _quantiles(meta: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+def quantiles_of(meta: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    """Sorted standardised residuals by group."""
     return {name: tuple(map(float, values)) for name, values in meta["quantiles"].items()}

@@ -25,7 +25,7 @@ from advisor.infra.build.campaign.marks import marks
 from advisor.infra.build.campaign.protocol import LARGEST, Cell, Machine, Plan, batch_of, cells, trial_of
 from advisor.infra.build.campaign.records import Records, Row
 from advisor.models.performance import load_model
-from advisor.models.performance.on_cpu import published_on_cpu
+from advisor.models.performance.cpu_step_times import published_on_cpu
 from advisor.sweeps.anchors import gpu_size
 from advisor.sweeps.formats import measurement_from_dict, measurement_to_dict
 from advisor.sweeps.machine.environment import local_cpu, machine_size

@@ -24,9 +24,14 @@ from advisor.infra.build.fitting.files import seal, write_cpu_step_times
 from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.infra.build.fitting.step_times import fit_cpu_step_times
 from advisor.models.performance.cpu_step_time import CpuConditions
-from advisor.models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell
+from advisor.models.performance.cpu_step_times import (
+    ROW_SIGMA,
+    CpuStepTimes,
+    bundled_cpu_step_times,
+    cpu_cell,
+)
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.step_times_file import CPU_FILE, bundled_cpu_step_times
+from advisor.models.performance.step_times_file import CPU_FILE
 from advisor.models.performance.usable import measured_cpu_rate
 from advisor.runs.fitting import measurements_from, reference_cpu
 

@@ -9,9 +9,9 @@ from advisor.infra.build.fitting.cpu_fit import ROWS, cpu_rows, is_same, measure
 from advisor.infra.build.fitting.memory import fit_peaks, public_peaks
 from advisor.infra.build.fitting.observations import observation_frame
 from advisor.infra.build.fitting.step_times import held_out
+from advisor.models.performance.cpu_step_times import bundled_cpu_step_times
 from advisor.models.performance.fit import errors_of
 from advisor.models.performance.memory.peak import bundled_peak_model
-from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.runs.fitting import measurements_from
 
 pytestmark = pytest.mark.vector

@@ -19,9 +19,9 @@ from advisor.domain import (
     Trial,
     Workload,
 )
+from advisor.models.performance.cpu_step_times import published_on_cpu
 from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.on_cpu import published_on_cpu
 from advisor.models.performance.pipeline import PIPELINE_PRIORS, Pipeline, PipelineRequest, pipeline_columns
 from advisor.runs.fitting import reference_cpu
 

@@ -14,11 +14,10 @@ from advisor.infra.build.fitting.network_effects import fitted, fitted_logs
 from advisor.models.bayes import Parameters
 from advisor.models.performance import load_model
 from advisor.models.performance.cpu_step_time import CpuConditions, relative_width
-from advisor.models.performance.cpu_step_times import CpuColumns
+from advisor.models.performance.cpu_step_times import CpuColumns, bundled_cpu_step_times, cpu_step_times_from
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.posterior import Cell, steps_of
 from advisor.models.performance.step_parameters import Step
-from advisor.models.performance.step_times_file import bundled_cpu_step_times, cpu_step_times_from
 from tests.rows import table
 
 CASES = table("models_cases")
