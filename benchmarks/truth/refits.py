@@ -26,8 +26,8 @@ from advisor.infra.build.fitting.observations import (
     observation_frame,
 )
 from advisor.infra.build.fitting.step_times import step_times_of
+from advisor.models.performance.persistence import bundled_step_times
 from advisor.models.performance.step_times import StepTimes
-from advisor.models.performance.step_times_file import bundled_step_times
 from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, groups, groups_of_fit, put
 from benchmarks.truth.rows import ASKED, Row
 

@@ -24,9 +24,8 @@ from advisor.models.performance.cpu_step_time import CpuConditions, relative_wid
 from advisor.models.performance.machines import SAME_SCORE, ReferenceCpu
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.performance.pipeline import CpuStep, Pipeline
-from advisor.models.performance.posterior import Cell, Estimates, Posterior
+from advisor.models.performance.posterior import Cell, Estimates, Posterior, posterior_of, quantiles_of
 from advisor.models.performance.step_parameters import Step
-from advisor.models.performance.step_times_file import posterior_of, quantiles_of
 
 # Log standard deviation of step times on a machine that others use too.
 ROW_SIGMA = 0.10

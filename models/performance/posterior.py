@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -196,6 +196,53 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps | CpuSteps:
     if steps and isinstance(steps[0].conditions, CpuConditions):
         return cpu_step_time.steps_of(steps, parameters)
     return step_time.steps_of(steps, parameters)
+
+
+class StoredEffects(Mapping[str, Gaussian]):
+    """Effects by network, decoded on access."""
+
+    def __init__(self, networks: list[str], groups: list[str], arrays: Mapping[str, Any]) -> None:
+        self._place = {name: position for position, name in enumerate(networks)}
+        self._groups = groups
+        self._first, self._packed_first = arrays["effect_first"], arrays["covariance_first"]
+        self._group, self._mean = arrays["effect_group"], arrays["effect_mean"]
+        self._packed = arrays["effect_covariance"]
+
+    def __getitem__(self, network: str) -> Gaussian:
+        position = self._place[network]
+        first, end = int(self._first[position]), int(self._first[position + 1])
+        size = end - first
+        packed = self._packed[int(self._packed_first[position]) : int(self._packed_first[position + 1])]
+        covariance = np.zeros((size, size))
+        covariance[np.tril_indices(size)] = packed
+        covariance += np.tril(covariance, -1).T
+        names = tuple(self._groups[group] for group in self._group[first:end].tolist())
+        return Gaussian(names, self._mean[first:end].astype(float), covariance)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._place)
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+
+def posterior_of(meta: Mapping[str, Any], arrays: Any) -> Posterior:
+    """The posterior in a file's arrays, with names from its `meta`."""
+    deviation = arrays["deviation"].astype(float)
+    covariance = arrays["correlation"].astype(float)
+    covariance *= deviation[:, None]
+    covariance *= deviation
+    return Posterior(
+        tuple(meta["names"]),
+        arrays["mean"].astype(float),
+        covariance,
+        StoredEffects(meta["networks_with_effects"], meta["groups"], arrays),
+    )
+
+
+def quantiles_of(meta: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    """Sorted standardised residuals by group."""
+    return {name: tuple(map(float, values)) for name, values in meta["quantiles"].items()}
 
 
 # (variance, length in standard deviations of the features) of the process's two scales.

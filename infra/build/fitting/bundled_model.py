@@ -41,7 +41,7 @@ _SOURCES = (
 def rebuild_bundled_model() -> FitResult:
     """Fit the pipeline on the rows in the checkout (about a minute)."""
     from advisor.models.performance.fit import fit, with_id
-    from advisor.models.performance.step_times_file import bundled_step_times
+    from advisor.models.performance.persistence import bundled_step_times
 
     result = fit(
         measurements_from(BUNDLED_MEASUREMENTS),
@@ -107,10 +107,10 @@ def main(arguments: Sequence[str]) -> None:
         count = write_measurements(BUNDLED_MEASUREMENTS, map(_anonymous, measurements_from(Path(file))))
         sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
     from advisor.infra.build.fitting.files import write_step_times
-    from advisor.models.performance.step_times_file import FILE
+    from advisor.models.performance.persistence import STEP_TIMES_FILE
 
     bundle_scaling()
-    write_step_times(rebuild_step_times(), FILE)
+    write_step_times(rebuild_step_times(), STEP_TIMES_FILE)
     seal()
     result = rebuild_bundled_model()
     save_model(result.model, BUNDLED_PATH)

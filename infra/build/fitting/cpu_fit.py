@@ -31,7 +31,7 @@ from advisor.models.performance.cpu_step_times import (
     cpu_cell,
 )
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.step_times_file import CPU_FILE
+from advisor.models.performance.persistence import CPU_FILE
 from advisor.models.performance.usable import measured_cpu_rate
 from advisor.runs.fitting import measurements_from, reference_cpu
 

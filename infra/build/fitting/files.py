@@ -16,9 +16,9 @@ from advisor.models.language.finetuning.predictor import SCHEMA as TUNING_SCHEMA
 from advisor.models.language.serving import CORRELATIONS, FACTS, ONE
 from advisor.models.language.serving.predictor import ServingPredictor
 from advisor.models.performance.cpu_step_times import CpuStepTimes
+from advisor.models.performance.persistence import CPU_SCHEMA, KINSHIP, SETS, STEP_TIMES_SCHEMA
 from advisor.models.performance.posterior import Posterior
 from advisor.models.performance.step_times import StepTimes
-from advisor.models.performance.step_times_file import CPU_SCHEMA, KINSHIP, SCHEMA, SETS
 
 _SEALED = ("memory.npy", "memory_model.json", "scaling.json", STEP_TIMES, CPU_STEP_TIMES, MODEL)
 _DIGITS = 5
@@ -34,7 +34,7 @@ def write_step_times(times: StepTimes, path: Path) -> None:
     """Write the file; equal numbers give equal bytes."""
     meta, arrays = _of_posterior(times.posterior, times.quantiles)
     kinship = times.kinship
-    meta |= {"schema": SCHEMA, "level": round(kinship.level, 5)}
+    meta |= {"schema": STEP_TIMES_SCHEMA, "level": round(kinship.level, 5)}
     meta |= {name: sorted(getattr(times, name)) for name in SETS}
     arrays |= {f"kinship_{name}": getattr(kinship, name).astype(np.float16) for name in KINSHIP[2:]}
     arrays |= {f"kinship_{name}": getattr(kinship, name).astype(np.float32) for name in KINSHIP[:2]}

@@ -24,9 +24,8 @@ from advisor.models.performance.frames import checked_frame
 from advisor.models.performance.memory.peak import bundled_peak_model, gpu_peak
 from advisor.models.performance.memory.steps import Conditions, bundled_profile
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.persistence import from_document, to_document
+from advisor.models.performance.persistence import bundled_step_times, from_document, to_document
 from advisor.models.performance.physical_form import joined_rates
-from advisor.models.performance.step_times_file import bundled_step_times
 from advisor.models.performance.throughput import ThroughputModel, trial_frame, trials_of
 from advisor.models.performance.usable import sort_out
 from advisor.runs.fitting import reference_cpu, shipped_rows

@@ -17,9 +17,8 @@ from advisor.models.performance import load_model, paced_gpu, save_model
 from advisor.models.performance.fit import with_gpu
 from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer, layers_of
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.persistence import content_id, to_document
+from advisor.models.performance.persistence import bundled_step_times, content_id, to_document
 from advisor.models.performance.step_times import cell_of
-from advisor.models.performance.step_times_file import bundled_step_times
 from tests.models.performance.test_prediction import machine, workload
 from tests.rows import table
 

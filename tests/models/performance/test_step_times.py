@@ -12,8 +12,8 @@ from advisor.infra.build.fitting.kinship import kinship_of
 from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.persistence import bundled_step_times, step_times_from
 from advisor.models.performance.step_times import arithmetic_of, chip, features_of, is_same_card
-from advisor.models.performance.step_times_file import bundled_step_times, step_times_from
 from tests.models.performance.synthetic import UNHEARD_OF
 
 pytestmark = pytest.mark.vector
