@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from os.path import commonprefix
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.match import is_gpu
+from advisor.catalog.prices import is_gpu
 from advisor.domain import ESTIMATED, InstanceType, Market, Price
 from advisor.domain.gpu_names import gpus_named
 from advisor.units import format_usd

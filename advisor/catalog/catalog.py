@@ -29,9 +29,8 @@ from advisor.catalog.clouds import (
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import GpuSheet, read_sheets
 from advisor.catalog.instances import PartialType, read_origins
-from advisor.catalog.match import OfferQuery
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
-from advisor.catalog.prices import Currency, SourceUse, read_bases, source_uses
+from advisor.catalog.prices import Currency, OfferQuery, SourceUse, read_bases, source_uses
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError, unknown_name

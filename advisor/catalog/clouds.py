@@ -22,9 +22,16 @@ from advisor.catalog.disk_rules import rules_path
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import require_whole
 from advisor.catalog.instances import STATUSES, InstanceTable, Origin, PartialType, restrictions_by_type
-from advisor.catalog.match import OfferQuery, is_gpu, matches_instance
 from advisor.catalog.overlay import Overlay, cloud_title
-from advisor.catalog.prices import RATE_VARIABLE, Basis, Currency, PriceTable
+from advisor.catalog.prices import (
+    RATE_VARIABLE,
+    Basis,
+    Currency,
+    OfferQuery,
+    PriceTable,
+    is_gpu,
+    matches_instance,
+)
 from advisor.domain import Gpu, InstanceType, Market, Offer, Price
 from advisor.domain.money import NotOrderable
 from advisor.errors import NoOfferError, UsageError, unknown_name

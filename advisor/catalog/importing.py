@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from advisor.catalog.believed import TOO_FAR, why_not_believed
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.load import load_catalog
-from advisor.catalog.match import ANY_CLOUD
 from advisor.catalog.overlay import imported_files, keep_overlay, store_import
+from advisor.catalog.prices import ANY_CLOUD
 from advisor.catalog.providers import provider_of
 from advisor.catalog.providers.rows import Contents, Line, PriceFile, is_future
 from advisor.catalog.providers.tables import build_tables

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from advisor.catalog.bundle import DATA_FOLDER, BundleFiles
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.match import OfferQuery
 from advisor.catalog.overlay import (
     NO_OVERLAY,
     Overlay,
@@ -22,7 +21,7 @@ from advisor.catalog.overlay import (
     own_imports,
     read_overlay,
 )
-from advisor.catalog.prices import RATE_VARIABLE, Currency
+from advisor.catalog.prices import RATE_VARIABLE, Currency, OfferQuery
 from advisor.domain import InstanceType, Offer
 from advisor.errors import DataError
 from advisor.quantities import parse_positive

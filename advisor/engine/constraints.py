@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from advisor.catalog.match import ECC_SHARE
+from advisor.catalog.prices import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range
 from advisor.domain.decision import RELAXING_STOPPED

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
-from advisor.catalog.match import OfferQuery
+from advisor.catalog.prices import OfferQuery
 from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
 from advisor.domain import DataKind, DatasetProfile, DiskChoice, Market, MemoryFormat, Precision, Task, Tf32
 from advisor.domain.gpu_names import gpus_named

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.catalog.match import has_memory
+from advisor.catalog.prices import has_memory
 from advisor.domain import (
     ANY,
     ESTIMATED,

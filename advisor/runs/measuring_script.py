@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.catalog import load_catalog
-from advisor.catalog.match import OfferQuery
+from advisor.catalog.prices import OfferQuery
 from advisor.domain import Market
 from advisor.domain.machines import Range
 from advisor.errors import MeasuringError, UsageError

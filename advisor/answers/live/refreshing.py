@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.believed import why_not_believed
 from advisor.catalog.importing import Imported, import_file
-from advisor.catalog.match import matches_instance
 from advisor.catalog.overlay import Overlay, cloud_title, keep_overlay, plain_cell
+from advisor.catalog.prices import matches_instance
 from advisor.catalog.support import CLOUD
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer, Refresh

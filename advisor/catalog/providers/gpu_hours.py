@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from advisor.catalog.believed import FACTOR, TOO_FAR
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.match import ANY_CLOUD, ECC_SHARE, OfferQuery, is_gpu
 from advisor.catalog.overlay import Overlay
+from advisor.catalog.prices import ANY_CLOUD, ECC_SHARE, OfferQuery, is_gpu
 from advisor.catalog.providers.rows import Contents, PriceFile, PriceRow, Row, rows_with
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Offer, Price
 from advisor.errors import UsageError

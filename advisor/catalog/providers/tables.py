@@ -7,9 +7,8 @@ from typing import Any
 
 from advisor.catalog.gpus import is_whole
 from advisor.catalog.instances import TYPE_COLUMNS
-from advisor.catalog.match import ECC_SHARE, is_gpu
 from advisor.catalog.overlay import PRICE_KEYS
-from advisor.catalog.prices import BASES_FILE, SOURCES_FILE
+from advisor.catalog.prices import BASES_FILE, ECC_SHARE, SOURCES_FILE, is_gpu
 from advisor.catalog.providers.rows import PriceRow, Tables, bad, require_first
 from advisor.domain import Gpu
 from advisor.domain.gpu_names import WHOLE_SHARE

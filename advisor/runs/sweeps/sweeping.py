@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.catalog.match import OfferQuery
+from advisor.catalog.prices import OfferQuery
 from advisor.domain import (
     ON_ANY_GPU,
     ON_CPU,

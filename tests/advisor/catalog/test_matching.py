@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, Rejection, Supported, check, load_catalog
 from advisor.catalog.bundle import DATA_FOLDER
-from advisor.catalog.match import is_gpu, matches_instance
+from advisor.catalog.prices import is_gpu, matches_instance
 from advisor.catalog.support import most_startable, parse_quota, quota_code, quota_shortfall
 from advisor.domain import Market, Range
 from advisor.errors import UsageError
