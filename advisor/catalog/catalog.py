@@ -27,8 +27,7 @@ from advisor.catalog.clouds import (
     why_closed,
 )
 from advisor.catalog.disks import DiskCatalog
-from advisor.catalog.gpus import GpuSheet, read_sheets
-from advisor.catalog.instances import PartialType, read_origins
+from advisor.catalog.instances import GpuSheet, PartialType, read_origins, read_sheets
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
 from advisor.catalog.prices import Currency, OfferQuery, SourceUse, read_bases, source_uses
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected

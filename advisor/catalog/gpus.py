@@ -1,4 +1,4 @@
-"""GPUs: names as people write them, data sheets, hourly prices, and the links between GPUs."""
+"""GPUs: names as people write them, hourly prices, and the links between GPUs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from msgspec import Struct
-
-from advisor.catalog.bundle import DATA_FOLDER, Files
+from advisor.catalog.bundle import DATA_FOLDER
 from advisor.domain import Gpu, InstanceType, Offer
 from advisor.domain.gpu_names import WHOLE_SHARE, gpus_named, identified, slice_profile
-from advisor.domain.machines import gpu_of_row, is_on_board, number_of
+from advisor.domain.machines import is_on_board
 from advisor.errors import UsageError, unknown_name
 
 
@@ -90,33 +88,6 @@ def sheet_of(
         hint=unknown_name("GPU", name, sheets).hint,
         code="unknown_name",
     )
-
-
-class GpuSheet(Struct, frozen=True, kw_only=True):
-    """A data sheet with figures that people choose by and predictions do not need; None: unknown.
-
-    `fp64_tflops` is without tensor cores; `link` connects the GPU to the host and to other GPUs."""
-
-    gpu: Gpu
-    fp64_tflops: float | None
-    int8_tops: float | None
-    fp8_tflops: float | None
-    link: str | None
-
-
-def read_sheets(files: Files) -> Mapping[str, GpuSheet]:
-    """Data sheets by name; memory is nominal, rates are dense."""
-    sheets = {}
-    for row in files.table("catalog/gpus.csv").records():
-        gpu = gpu_of_row(row)
-        sheets[gpu.name] = GpuSheet(
-            gpu=gpu,
-            fp64_tflops=number_of(row["fp64_tflops"]),
-            int8_tops=number_of(row["int8_tops"]),
-            fp8_tflops=number_of(row["fp8_tflops"]),
-            link=row["link"] or None,
-        )
-    return sheets
 
 
 # Keys that sort the table of GPUs -> whether more is better.

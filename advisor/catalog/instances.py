@@ -1,4 +1,4 @@
-"""Instance types, built from rows of the bundle on first use, and why some cannot be ordered."""
+"""Instance types and data sheets of GPUs, built from rows of the bundle, and why some cannot be ordered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from advisor.catalog.assumed import Facts, facts_of_type, with_facts_of_type
 from advisor.catalog.bundle import Files, Table, table_if_any
-from advisor.domain import MIB, Cpu, InstanceType, NodeNetwork, Range
+from advisor.domain import MIB, Cpu, Gpu, InstanceType, NodeNetwork, Range
+from advisor.domain.machines import gpu_of_row, number_of
 from advisor.domain.money import MAX_AGE_DAYS, NotOrderable
 from advisor.messages import Message
 
@@ -322,6 +323,33 @@ def restrictions_by_type(files: Files, cloud: str, names: Iterable[str]) -> dict
         for name in [name for name in names if name.startswith(start)] if star else [start]:
             restrictions.setdefault(name, []).append(closed)
     return restrictions
+
+
+class GpuSheet(Struct, frozen=True, kw_only=True):
+    """A data sheet with figures that people choose by and predictions do not need; None: unknown.
+
+    `fp64_tflops` is without tensor cores; `link` connects the GPU to the host and to other GPUs."""
+
+    gpu: Gpu
+    fp64_tflops: float | None
+    int8_tops: float | None
+    fp8_tflops: float | None
+    link: str | None
+
+
+def read_sheets(files: Files) -> Mapping[str, GpuSheet]:
+    """Data sheets by name; memory is nominal, rates are dense."""
+    sheets = {}
+    for row in files.table("catalog/gpus.csv").records():
+        gpu = gpu_of_row(row)
+        sheets[gpu.name] = GpuSheet(
+            gpu=gpu,
+            fp64_tflops=number_of(row["fp64_tflops"]),
+            int8_tops=number_of(row["int8_tops"]),
+            fp8_tflops=number_of(row["fp8_tflops"]),
+            link=row["link"] or None,
+        )
+    return sheets
 
 
 def plain_cpu_name(name: str) -> str:

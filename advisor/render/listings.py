@@ -7,8 +7,8 @@ from typing import Any
 
 from advisor.catalog import PartialOffer
 from advisor.catalog.assumed import THREADS_PER_CORE
-from advisor.catalog.gpus import SORT_KEYS, GpuSheet, usd_per_gpu_hour
-from advisor.catalog.instances import PartialType
+from advisor.catalog.gpus import SORT_KEYS, usd_per_gpu_hour
+from advisor.catalog.instances import GpuSheet, PartialType
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import InstanceType, Offer
 from advisor.render.records import fields, price_block
