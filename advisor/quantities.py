@@ -1,4 +1,4 @@
-"""Parses all quantities that users write; `advisor.units` prints them.
+"""Parses all quantities that users write; `advisor.messages` prints them.
 
 Sizes are binary: a user's `GB` means GiB (2**30 bytes), as clouds and tools use it."""
 

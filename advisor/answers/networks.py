@@ -37,7 +37,7 @@ from advisor.engine.relax import relaxed
 from advisor.engine.single import on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, format_mib
 from advisor.naming import other_names
 from advisor.questions import settled
 from advisor.questions.fields import comma_parts
@@ -60,7 +60,6 @@ from advisor.render.views.compare import (
     notes_lines,
 )
 from advisor.render.views.whole import prediction_text, whole_text
-from advisor.units import format_mib
 
 if TYPE_CHECKING:
     from advisor.domain.decision import Explanation

@@ -13,7 +13,7 @@ from advisor.catalog.catalog import Catalog
 from advisor.catalog.prices import is_gpu
 from advisor.domain import ESTIMATED, InstanceType, Market, Price
 from advisor.domain.gpu_names import gpus_named
-from advisor.units import format_usd
+from advisor.messages import format_usd
 
 # A price that differs by more than this factor, up or down, is probably of another machine.
 FACTOR = 3.0

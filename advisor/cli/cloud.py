@@ -16,11 +16,11 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import GUEST_ROLE
 from advisor.infra.aws.reap import Reaped
 from advisor.infra.aws.reap import reap as reap_expired
+from advisor.messages import format_counted
 from advisor.questions.fields import Kind, Number
 from advisor.records import asdict
 from advisor.render.text import table
 from advisor.runs.cloud.exchange import logs_of_sweep
-from advisor.units import format_counted
 
 if TYPE_CHECKING:
     from advisor.infra.aws.machines import Managed

@@ -13,9 +13,9 @@ from advisor.cli.questions import FieldType, output_option, typed_option
 from advisor.cli.sweep_view import dataset_progress
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
+from advisor.messages import format_mib, format_rate
 from advisor.questions.fields import Choice, Number
 from advisor.records import asdict
-from advisor.units import format_mib, format_rate
 
 _FORMAT, _COUNT = Choice("format", ("tar", "lmdb", "recordio", "files")), Number(whole=True)
 _out_option = click.option(

@@ -13,9 +13,9 @@ from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option
 from advisor.cli.sweep_view import stored_measurements
 from advisor.files import own_model_path
+from advisor.messages import format_counted
 from advisor.models.performance import load_model, save_model
 from advisor.runs.fitting import fit_user_model, measurements_from
-from advisor.units import format_counted
 
 if TYPE_CHECKING:
     from advisor.models.performance.fit import Errors, FitResult

@@ -18,14 +18,13 @@ from advisor.domain.verification import p99_of
 from advisor.domain.words import LlmPrecision
 from advisor.errors import AdvisorError, DataError, UsageError, unknown_name
 from advisor.files import require_writable, write_whole
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, format_mib, format_rate, format_usd
 from advisor.questions.fields import Choice, Flag, Kind, Number, Place
 from advisor.questions.question import Question, ask
 from advisor.questions.ranks import Ranks
 from advisor.render.text import folded, table
 from advisor.runs.endpoint.questions import ServedModel
 from advisor.runs.measuring_script import measure_script
-from advisor.units import format_mib, format_rate, format_usd
 
 _hanging = partial(folded, indent=2)
 _TASKS = (Task.INFERENCE, Task.TRAINING)

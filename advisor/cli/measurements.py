@@ -17,11 +17,11 @@ from advisor.cli.sweep_view import stored_measurements, trial_name
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.files import write_whole
+from advisor.messages import format_rate
 from advisor.render.text import WIDTH, table
 from advisor.runs.stored_rows import MeasurementExport, MeasurementPage
 from advisor.sweeps.formats import read_file, to_csv, to_jsonl
 from advisor.sweeps.quality.issues import quality_issues
-from advisor.units import format_rate
 
 if TYPE_CHECKING:
     from advisor.sweeps.quality.issues import QualityIssue

@@ -25,6 +25,7 @@ from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_from, question_options, typed_option
 from advisor.cli.report import plan_report, planned_workloads
 from advisor.errors import Stopped, UsageError, system_errors
+from advisor.messages import format_counted, format_span, format_usd
 from advisor.questions.fields import Number
 from advisor.questions.listings import Sources
 from advisor.render.formats import report_format
@@ -34,7 +35,6 @@ from advisor.runs.fitting import after_sweep
 from advisor.runs.questions import ScheduleRequest
 from advisor.runs.sweep_questions import SweepRun
 from advisor.store.records import Reporting
-from advisor.units import format_counted, format_span, format_usd
 
 if TYPE_CHECKING:
     from advisor.store.records import Leader, Run, Schedule

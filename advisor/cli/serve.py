@@ -20,7 +20,7 @@ from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_options, typed_option
 from advisor.domain.workload import is_own_code, own_file
 from advisor.errors import UsageError
-from advisor.messages import option_name
+from advisor.messages import option_name, size_text
 from advisor.quantities import parse_memory_mib, read_number
 from advisor.questions.fields import Choice, File, Flag, Kind, Number, Parsed, Text, Texts, wrong
 from advisor.questions.question import Question, ask
@@ -28,7 +28,6 @@ from advisor.records import asdict
 from advisor.render.text import table
 from advisor.runs.schedules import iso_text
 from advisor.service.settings import Settings
-from advisor.units import size_text
 
 if TYPE_CHECKING:
     from advisor.store.keys import StoredKey

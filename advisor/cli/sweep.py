@@ -16,6 +16,7 @@ from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, output_option, question_options, typed_option
 from advisor.cli.sweep_status import log, status, stop
 from advisor.domain import Measurement, Trial
+from advisor.messages import format_counted, format_usd
 from advisor.runs.adaptive import adaptive_from, run_adaptive
 from advisor.runs.fields import Moment
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watching
@@ -26,7 +27,6 @@ from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.plan import usual_seconds, wanted_runs
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.watching.tally import HERE
-from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
     from advisor.runs.adaptive import AdaptiveSweep, SweepStatus

@@ -13,10 +13,10 @@ from advisor.cli.printing import print_answer, tell
 from advisor.errors import CloudError, one_line
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.reap import Why
+from advisor.messages import format_counted, format_usd
 from advisor.render.text import table
 from advisor.runs.cloud.status import fleet_document, plans_document, run_document
 from advisor.runs.sweep_questions import SweepRun
-from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
     from advisor.infra.aws.asking import Aws

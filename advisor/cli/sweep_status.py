@@ -18,6 +18,7 @@ from advisor.cli.questions import SectionedCommand, output_in, question_options,
 from advisor.cli.sweep_view import dataset_progress, fail_if_damaged, print_damaged
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.files import sweep_log_path
+from advisor.messages import format_counted, format_duration
 from advisor.quantities import parse_positive
 from advisor.questions.fields import Number
 from advisor.render.text import table
@@ -29,7 +30,6 @@ from advisor.store import default_database_url
 from advisor.sweeps.events import this_node
 from advisor.sweeps.watching.logfile import log_lines, row_story, story_of, story_text, without_secrets
 from advisor.sweeps.watching.shared import look_at
-from advisor.units import format_counted, format_duration
 
 if TYPE_CHECKING:
     from advisor.sweeps.watching.shared import Snapshot

@@ -15,12 +15,12 @@ import click
 from advisor.cli.printing import is_terminal, live_block, print_json, tell
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError, MeasuringError
+from advisor.messages import format_counted, format_duration, format_mib, format_rate, format_usd
 from advisor.render.text import table
 from advisor.runs.sweeps.status import Shown, trial_documents
 from advisor.sweeps.quality.rates import first_minute_rate
 from advisor.sweeps.trial.formatting import steps_text
 from advisor.sweeps.trial.formatting import trial_name as trial_name
-from advisor.units import format_counted, format_duration, format_mib, format_rate, format_usd
 
 if TYPE_CHECKING:
     from advisor.store.measurements import Wanted

@@ -19,6 +19,7 @@ from advisor.domain import Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError, one_line
 from advisor.files import require_writable, write_whole
 from advisor.infra.aws.asking import Aws
+from advisor.messages import format_rate, format_usd
 from advisor.models.zoo.networks import can_be_run, network_info
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
@@ -38,7 +39,6 @@ from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweep_questions import AWS, dollars
 from advisor.sweeps.formats import to_jsonl
-from advisor.units import format_rate, format_usd
 
 if TYPE_CHECKING:
     from advisor.catalog import Catalog

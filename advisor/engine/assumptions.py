@@ -43,12 +43,11 @@ from advisor.domain.decision import AnyCandidate
 from advisor.domain.money import is_old, term_hours
 from advisor.domain.results import BARE_STEP, DECIDES, START
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, ceil_span, format_counted
 from advisor.naming import other_names, sample_size
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-from advisor.units import ceil_span, format_counted
 
 # Where the rate needs less than this share of the disk's sustained rate, a burst changes nothing.
 BURST_SHOWS = 0.8

@@ -19,8 +19,7 @@ from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import CloseCall, CloseCallKind, Market
 from advisor.domain.decision import expected_cost
 from advisor.engine.task import TRIAL_MINUTES, A, C, Contender, O, R, T, Task
-from advisor.messages import Message
-from advisor.units import short_usd
+from advisor.messages import Message, short_usd
 
 # A candidate with a smaller chance of answering is not borderline, whatever it would save.
 LEAST_CHANCE = 0.05

@@ -22,9 +22,8 @@ from advisor.domain.money import term_hours
 from advisor.engine.columns import Columns, Floats, cheapest
 from advisor.engine.limits import MOST_INSTANCES
 from advisor.errors import STILL_WANTED, SpentError
-from advisor.messages import Message
+from advisor.messages import Message, gpus_text, range_text, size_text
 from advisor.questions.spec import SpecQuestion
-from advisor.units import gpus_text, range_text, size_text
 
 # Candidates. Most searches take a few thousand, one over all clouds and markets several hundred thousand.
 _MOST_CANDIDATES = 140_000

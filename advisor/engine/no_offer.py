@@ -10,11 +10,10 @@ from advisor.domain import Candidate, Recommendation, Relaxation
 from advisor.domain.decision import Judged
 from advisor.engine.rejected import stage_name
 from advisor.engine.task import C, R
-from advisor.messages import Message
+from advisor.messages import Message, floor_rate
 from advisor.naming import counted_reasons, spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-from advisor.units import floor_rate
 
 # Relaxations that the line has room for.
 _MOST_WAYS = 5

@@ -29,12 +29,11 @@ from advisor.engine.candidates import batches_of, plain_workload
 from advisor.engine.columns import Booleans, Floats, Integers, Level
 from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW, factors_of, level_of, limits
 from advisor.engine.table import Table
-from advisor.messages import Message
+from advisor.messages import Message, ceil_ms, ceil_span, floor_rate, format_rate, format_span, format_target
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.pipeline import STAGES
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-from advisor.units import ceil_ms, ceil_span, floor_rate, format_rate, format_span, format_target
 
 
 class CpuTypes(Struct, frozen=True):

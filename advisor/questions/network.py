@@ -27,7 +27,7 @@ from advisor.domain import (
     Tf32,
     Workload,
 )
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, size_text
 from advisor.quantities import parse_memory_mib
 from advisor.questions import spec
 from advisor.questions.fields import (
@@ -48,7 +48,6 @@ from advisor.questions.fields import (
 )
 from advisor.questions.question import Needed, Question, ask
 from advisor.questions.values import DATASETS, FORMATS, GpuFilter
-from advisor.units import size_text
 
 # No GPU holds more samples, and numbers near the largest float overflow.
 LARGEST_BATCH = 10**9

@@ -26,11 +26,10 @@ from advisor.domain import (
     Task,
 )
 from advisor.errors import UsageError, unknown_name
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, format_range, gpus_text, size_text
 from advisor.models.performance.networks import NetworkFacts
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
 from advisor.questions.fields import Number, Parsed, Text, comma_parts, wrong
-from advisor.units import format_range, gpus_text, size_text
 
 # A function that reads the profile of a data set at a path, for a network.
 ProfilePath: TypeAlias = Callable[[Path, NetworkFacts], DatasetProfile]

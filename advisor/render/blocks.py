@@ -8,10 +8,20 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from advisor.domain import HOURS_PER_MONTH
-from advisor.messages import Message, Spell, option_name
+from advisor.messages import (
+    Message,
+    Spell,
+    ceil_ms,
+    floor_rate,
+    format_mib,
+    format_rate,
+    format_span,
+    format_usd,
+    option_name,
+    short_usd,
+)
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.tables import value_at
-from advisor.units import ceil_ms, floor_rate, format_mib, format_rate, format_span, format_usd, short_usd
 
 
 def lower_rate(rate: float) -> str:

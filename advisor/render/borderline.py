@@ -19,14 +19,13 @@ from advisor.domain import (
 )
 from advisor.domain.decision import MISS_COST, Judged, expected_cost, price_chance
 from advisor.domain.results import is_measured
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, format_usd, short_usd
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
 from advisor.render.blocks import percent
 from advisor.render.price_doubt import PER, ranked_cost
 from advisor.render.records import brief_block, hedge_message, spec_fields
-from advisor.units import format_usd, short_usd
 
 _NEVER, _ALWAYS = 0.01, 0.99
 # The code of the sentence about the safe spec.

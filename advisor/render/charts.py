@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Accelerator
+from advisor.messages import format_rate, format_target, format_usd
 from advisor.render.blocks import Chart, Mark, lower_rate
 from advisor.render.facts import spec_name
 from advisor.render.i18n.catalogue import Texts
@@ -27,7 +28,6 @@ from advisor.render.paper import (
 from advisor.render.phrases import count_text, seconds_text, way_text
 from advisor.render.sentences import unit_name
 from advisor.render.text import shortened
-from advisor.units import format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]
 _MIB_A_GIB = 1024.0

@@ -7,7 +7,7 @@ from typing import Any
 
 from advisor.domain import ESTIMATED, OBSERVED
 from advisor.errors import one_line
-from advisor.messages import option_name
+from advisor.messages import format_counted, format_rate, format_usd, option_name, short_usd
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.render.blocks import Items, Page, Paragraph
@@ -16,7 +16,6 @@ from advisor.render.i18n.catalogue import report_texts
 from advisor.render.markdown import page_markdown
 from advisor.render.sentences import disk_name
 from advisor.render.text import usd_or_dash
-from advisor.units import format_counted, format_rate, format_usd, short_usd
 
 Document = Mapping[str, Any]
 

@@ -11,9 +11,9 @@ from advisor.catalog.gpus import SORT_KEYS, usd_per_gpu_hour
 from advisor.catalog.instances import GpuSheet, PartialType
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import InstanceType, Offer
+from advisor.messages import format_counted, format_mib, format_usd
 from advisor.render.records import fields, price_block
 from advisor.render.text import fitting_table, table, usd_or_dash
-from advisor.units import format_counted, format_mib, format_usd
 
 Record = Mapping[str, Any]
 _SHOWN_NAMES = 3

@@ -11,10 +11,9 @@ from typing import Any
 
 from advisor.domain.language import GenerationCandidate
 from advisor.domain.words import ENGINES, LlmEngine
-from advisor.messages import Message
+from advisor.messages import Message, ceil_significant
 from advisor.questions.language import ServingQuestion
 from advisor.render.text import shortened
-from advisor.units import ceil_significant
 
 _SECONDS_FROM = 1.0
 _MOST_LETTERS = 16

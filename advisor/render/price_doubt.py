@@ -10,14 +10,13 @@ from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.money import is_listed
-from advisor.messages import Message
+from advisor.messages import Message, short_usd
 from advisor.naming import covers_clouds as asks_clouds
 from advisor.render.blocks import translated
 from advisor.render.facts import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.records import by_price, fields, spec_fields
 from advisor.render.text import SURE, AnyAnswer
-from advisor.units import short_usd
 
 # How an unlisted or old price is known: words for an instance's price, and for a disk's.
 _KINDS = {

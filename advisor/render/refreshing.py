@@ -10,9 +10,9 @@ from advisor.catalog.overlay import Overlay
 from advisor.domain import Price
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import one_line
+from advisor.messages import format_usd
 from advisor.render.records import fields, price_answer_block, price_block
 from advisor.render.text import table
-from advisor.units import format_usd
 
 Document = Mapping[str, Any]
 # Programs read thousands of changes; people get this many of the largest.

@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Provenance, Stage
 from advisor.domain.results import UNMEASURED, UNMEASURED_FORMAT, UNMEASURED_GPU
-from advisor.messages import Message
+from advisor.messages import Message, ceil_ms, format_mib, format_span, format_target, format_usd, short_usd
 from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
@@ -20,7 +20,6 @@ from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
 from advisor.render.records import MISSES, WEAK, WIDE
 from advisor.render.text import SURE, lower_name, upper_name
-from advisor.units import ceil_ms, format_mib, format_span, format_target, format_usd, short_usd
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"

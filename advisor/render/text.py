@@ -9,9 +9,8 @@ from typing import Any
 
 from advisor.domain import Disk
 from advisor.domain.decision import Judged
-from advisor.messages import Message
+from advisor.messages import Message, format_count, format_usd
 from advisor.render.blocks import lower_rate
-from advisor.units import format_count, format_usd
 
 WIDTH = 100
 INDENT = 14

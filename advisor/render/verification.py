@@ -6,10 +6,10 @@ from typing import Any
 
 from advisor.domain import Verdict, Verification
 from advisor.domain.verification import Criterion, ServingVerification, p99_of
+from advisor.messages import format_counted, format_mib, format_rate, format_target, format_usd
 from advisor.questions.reading import question_document
 from advisor.render.records import bounds, fields, rate_unit
 from advisor.render.text import folded, table, throughput_message
-from advisor.units import format_counted, format_mib, format_rate, format_target, format_usd
 
 SCHEMA = "advisor.verification/1"
 _WORDS = {

@@ -26,6 +26,7 @@ from advisor.domain import LimitedBy
 from advisor.errors import AdvisorError, DataError, MeasuringError, one_line
 from advisor.extras import install_command
 from advisor.files import datasets_folder, user_folder
+from advisor.messages import format_counted
 from advisor.records import asdict
 from advisor.store import default_database_url
 from advisor.store.measurements import describe
@@ -36,7 +37,6 @@ from advisor.sweeps.run.queue import unsaved_files
 from advisor.sweeps.trial.limits.groups import strongest_limits
 from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits
 from advisor.sweeps.trial.orphans import find_orphans, remove
-from advisor.units import format_counted
 
 SCHEMA = "advisor.doctor/1"
 

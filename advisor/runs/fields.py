@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from advisor.domain import Measurement
 from advisor.domain.workload import is_own_code
 from advisor.errors import UsageError
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, size_text
 from advisor.quantities import parse_memory_mib, parse_number
 from advisor.questions.fields import (
     Choice,
@@ -33,7 +33,6 @@ from advisor.questions.fields import (
 )
 from advisor.questions.question import Question
 from advisor.questions.reading import from_values, schema_of
-from advisor.units import size_text
 
 # Time of a trial outside its counted window: start-up, page cache, drained batches, stages.
 OVERHEAD_SECONDS = 9.0

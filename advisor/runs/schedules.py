@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from advisor.domain import Trial
 from advisor.errors import UsageError, unknown_name
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, format_counted, format_span, format_usd
 from advisor.questions.fields import wrong
 from advisor.runs.fields import parse_budget
 from advisor.runs.processes import ADVISOR
@@ -29,7 +29,6 @@ from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from advisor.runs.sweeps.sweeping import host_usd_per_hour
 from advisor.store.records import Leader, Misfire, NewRun, NewSchedule, Reporting, Run, RunState, Schedule
-from advisor.units import format_counted, format_span, format_usd
 
 if TYPE_CHECKING:
     from advisor.store.schedules import ScheduleBook

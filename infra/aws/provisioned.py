@@ -36,7 +36,7 @@ from advisor.infra.aws.reap import (
     usd_per_hour,
     watch,
 )
-from advisor.units import format_usd
+from advisor.messages import format_usd
 
 _EXISTS = "InvalidGroup.Duplicate"
 

@@ -36,7 +36,7 @@ from advisor.infra.aws.machines import (
     remove_all,
     state_until_ended,
 )
-from advisor.units import format_usd
+from advisor.messages import format_usd
 
 
 class Ended(Struct, frozen=True, kw_only=True):

@@ -29,11 +29,11 @@ from msgspec.structs import astuple, replace
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, system_errors
 from advisor.files import data_cache_folder, write_whole
+from advisor.messages import format_mib
 from advisor.records import asdict
 from advisor.sweeps.datasets.opening import PROFILE_FILE, profile_in
 from advisor.sweeps.datasets.remote import RemoteFile, RemoteFolder, name_of, remote_folder
 from advisor.sweeps.events import emit
-from advisor.units import format_mib
 
 ABOUT, LOCK, FILLING = "about.json", ".lock", ".filling"
 _LEFT_FREE_SHARE = 0.05

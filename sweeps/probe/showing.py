@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from advisor.messages import format_mib, format_rate
 from advisor.sweeps.probe.session import figures, is_skipped, nodes
-from advisor.units import format_mib, format_rate
 
 Node = Mapping[str, Any]
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.files import user_folder
+from advisor.messages import format_counted
 from advisor.sweeps.events import DEBUG, WARNING, Event, emit, this_node
 from advisor.sweeps.formats import to_jsonl
 from advisor.sweeps.measurement_store import LeaseBook, MeasurementStore
 from advisor.sweeps.planning.plan import merged, runs_made, wanted_runs
 from advisor.sweeps.trial.formatting import kept_facts, trial_name
 from advisor.sweeps.trial.ownership import Owner, this_process
-from advisor.units import format_counted
 
 _BEGIN = "unsaved-"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.domain import Measurement, MemoryFormat, Precision, Stack, Trial
 from advisor.domain.results import SETTINGS_OF_STEPS
-from advisor.units import format_mib
+from advisor.messages import format_mib
 
 
 def trial_name(trial: Trial) -> str:

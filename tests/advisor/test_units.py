@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor import units
+from advisor import messages
 from advisor.errors import UsageError
+from advisor.messages import floor_rate, format_counted, format_span, format_usd
 from advisor.quantities import (
     parse_memory_mib,
     parse_number,
@@ -16,7 +17,6 @@ from advisor.quantities import (
     parse_rate_mib_per_second,
     write_number,
 )
-from advisor.units import floor_rate, format_counted, format_span, format_usd
 from tests.rows import assert_each, table
 
 EXAMPLES = table("units")
@@ -97,7 +97,7 @@ def test_any_text_is_a_number_or_a_size_above_0_or_a_usage_error(text, counted):
 
 def test_every_quantity_is_printed_in_its_one_way():
     def check(function, value, text):
-        assert getattr(units, function)(value) == text
+        assert getattr(messages, function)(value) == text
 
     assert_each(check, EXAMPLES["printed"])
     for count, text in EXAMPLES["counted"]:

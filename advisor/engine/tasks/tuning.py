@@ -40,7 +40,7 @@ from advisor.engine.tasks.language import (
     ram_shortage,
     require_tokens,
 )
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, floor_rate, format_span
 from advisor.models.language.config_values import uncovered
 from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.finetuning.predictor import (
@@ -56,7 +56,6 @@ from advisor.models.language.support import load_seconds
 from advisor.naming import spec_name
 from advisor.questions.fields import wrong
 from advisor.questions.language import TuningQuestion
-from advisor.units import floor_rate, format_span
 
 # Counts of GPUs that share a run, besides all of an instance; `memory` shows up to the eight of a host.
 _COUNTS, _COUNTS_OF_A_HOST = (1, 2, 4, 8, 16), (1, 2, 4, 8)

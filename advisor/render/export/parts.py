@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from advisor.domain import Candidate, Market, NodeNetwork, Spec
+from advisor.messages import floor_rate, format_usd
 from advisor.naming import setting_text
 from advisor.render.borderline import modest
 from advisor.render.records import rate_unit
 from advisor.render.text import disk_text, lower_name
-from advisor.units import floor_rate, format_usd
 
 DATA_DEVICE = "/dev/sdf"
 # SSM parameters with a region's newest image: AWS Deep Learning AMIs, and Canonical's.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
 from advisor.domain.words import SIXTEEN_BIT, KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, floor_rate
 from advisor.models.language.configs import Weights, bundled_language_models
 from advisor.questions.language import ServingQuestion
 from advisor.questions.reading import question_document
@@ -28,7 +28,6 @@ from advisor.render.phrases import engine_text, speculation_words
 from advisor.render.sentences import asked_text
 from advisor.render.text import disk_text, lower_name
 from advisor.render.views.specs import placement_message
-from advisor.units import floor_rate
 
 _, KSERVE = ON_CLUSTERS
 FORMATS = ("skypilot", "dstack", "terraform", COMPOSE, *ON_CLUSTERS)

@@ -11,7 +11,17 @@ from typing import Any
 from advisor.domain import ESTIMATED, PRICE_KINDS, Market, Task
 from advisor.domain.results import CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED
 from advisor.domain.words import ENGINES
-from advisor.messages import FieldName, Message, Spell, option_name
+from advisor.messages import (
+    FieldName,
+    Message,
+    Spell,
+    ceil_ms,
+    format_rate,
+    format_span,
+    format_usd,
+    option_name,
+    short_usd,
+)
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
 from advisor.render.borderline import SAFE, Behind, modest
 from advisor.render.facts import (
@@ -47,7 +57,6 @@ from advisor.render.sentences import (
 )
 from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, folded_command, local_or_order
 from advisor.render.views.specs import TIMES, api_message, machine_message, placement_message, tuning_messages
-from advisor.units import ceil_ms, format_rate, format_span, format_usd, short_usd
 
 Record = Mapping[str, Any]
 LINES = 12

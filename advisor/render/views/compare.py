@@ -10,7 +10,7 @@ from advisor.domain import InstancePrediction, InstanceType, OnGpu, relative
 from advisor.domain.decision import Text
 from advisor.domain.results import DECIDES, START
 from advisor.domain.words import ENGINES
-from advisor.messages import Message
+from advisor.messages import Message, format_span, format_usd
 from advisor.naming import asked_of
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
@@ -38,7 +38,6 @@ from advisor.render.tables import value_at
 from advisor.render.terminal import block_lines
 from advisor.render.text import folded, is_miss, local_or_order, lower_name
 from advisor.render.views.brief import binding_text
-from advisor.units import format_span, format_usd
 
 SCHEMA = "advisor.comparison/1"
 SERVING_SCHEMA, TUNING_SCHEMA = "advisor.serving-comparison/1", "advisor.tuning-comparison/1"

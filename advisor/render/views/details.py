@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from advisor.domain import LIST
 from advisor.domain.words import StepKind
+from advisor.messages import format_mib, format_rate
 from advisor.render.blocks import Column, Items, Look, Paragraph, Part, Table, plain, translated
 from advisor.render.charts import curves_picture, front_picture, price_picture
 from advisor.render.facts import covers_clouds, section_run_usd
@@ -26,7 +27,6 @@ from advisor.render.sentences import (
 )
 from advisor.render.text import lower_name, upper_name
 from advisor.render.views.specs import TIMES
-from advisor.units import format_mib, format_rate
 
 Record = Mapping[str, Any]
 # How many other specs a first page shows.

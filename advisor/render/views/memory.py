@@ -9,10 +9,10 @@ from msgspec.structs import asdict
 
 from advisor.domain.language import ServingMemoryAnswer, SplitMemory, TunedMemory, TuningMemoryAnswer
 from advisor.domain.words import ENGINES
+from advisor.messages import format_mib
 from advisor.render.phrases import gib_text
 from advisor.render.records import fields
 from advisor.render.text import folded, table
-from advisor.units import format_mib
 
 if TYPE_CHECKING:
     from advisor.models.performance.memory.peak import GpuPeak, MemoryAnswer

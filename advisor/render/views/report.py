@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
-from advisor.messages import Message
+from advisor.messages import Message, format_usd, short_usd
 from advisor.render.blocks import (
     Block,
     Command,
@@ -66,7 +66,6 @@ from advisor.render.views.details import (
 )
 from advisor.render.views.specs import machine_message, spec_facts
 from advisor.render.views.totals import totals_section
-from advisor.units import format_usd, short_usd
 
 Record = Mapping[str, Any]
 

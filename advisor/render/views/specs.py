@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.domain import Task
 from advisor.domain.words import ENGINES
-from advisor.messages import Message
+from advisor.messages import Message, ceil_ms, format_count, format_span, format_usd, short_usd
 from advisor.render.blocks import Facts, lower_rate, translated
 from advisor.render.facts import most_run_usd
 from advisor.render.i18n.catalogue import Texts
@@ -24,7 +24,6 @@ from advisor.render.text import (
     throughput_message,
     upper_name,
 )
-from advisor.units import ceil_ms, format_count, format_span, format_usd, short_usd
 
 Record = Mapping[str, Any]
 Fact = tuple[Message, Message | str]

@@ -10,6 +10,7 @@ from typing import Any
 
 from advisor.domain import LIST, Market
 from advisor.domain.results import unmeasured_gpu
+from advisor.messages import format_rate, format_target, short_usd
 from advisor.render.blocks import Column, Items, Look, Paragraph, Part, Section, Table, percent, plain
 from advisor.render.borderline import modest
 from advisor.render.facts import (
@@ -35,7 +36,6 @@ from advisor.render.sentences import (
     relax_sentence,
     unit_name,
 )
-from advisor.units import format_rate, format_target, short_usd
 
 Record = Mapping[str, Any]
 # The most workloads to name in one sentence, and the most gambles to describe.

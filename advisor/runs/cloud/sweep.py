@@ -18,10 +18,10 @@ from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot
 from advisor.infra.aws.orders import Fallbacks
 from advisor.infra.aws.provisioned import Provisioned, provision
 from advisor.infra.aws.reap import Outcome, Why
+from advisor.messages import format_counted
 from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states, logs_of_silent
 from advisor.runs.cloud.plan import CloudPlan
 from advisor.store.measurements import open_store
-from advisor.units import format_counted
 
 # Seconds to wait for S3, so that the budget is still checked once a minute.
 _PATIENCE = 8.0

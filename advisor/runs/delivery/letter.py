@@ -10,13 +10,13 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.errors import DeliveryError, one_line
+from advisor.messages import format_usd
 from advisor.render.diff_text import difference_text, headline
 from advisor.render.document import plain
 from advisor.render.facts import covers_clouds, place_name
 from advisor.render.formats import ReportFormat
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.views.totals import totals_sentences
-from advisor.units import format_usd
 
 SCHEMA = "advisor.delivery/1"
 REPORT, DIFFERENCE = "report", "report-diff"

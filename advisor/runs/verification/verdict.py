@@ -32,6 +32,7 @@ from advisor.domain import (
 )
 from advisor.domain.gpu_names import identified, is_card
 from advisor.errors import MeasuringError, UsageError
+from advisor.messages import format_mib, format_rate, format_target, format_usd
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.questions import AUTO
 from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
@@ -40,7 +41,6 @@ from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.planning.plan import Machine
 from advisor.sweeps.quality.issues import quality_issues
 from advisor.sweeps.quality.rates import RateInterval, rate_interval
-from advisor.units import format_mib, format_rate, format_target, format_usd
 
 # The share of an instance's memory that is visible at least: firmware and kernel keep some.
 _VISIBLE_MEMORY = 0.9

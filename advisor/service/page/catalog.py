@@ -14,6 +14,7 @@ from advisor.answers.context import Context
 from advisor.answers.listing import gpus_document_of, page_of, query_of, shown_type
 from advisor.domain import Task
 from advisor.errors import AdvisorError
+from advisor.messages import format_mib, format_rate
 from advisor.questions.listings import Gpus, InstanceDetails, Offers
 from advisor.questions.network import Predict
 from advisor.questions.settled import DEFAULT_REGION
@@ -24,7 +25,6 @@ from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import answered, choices_of, question_of
 from advisor.service.page.specs import NOTHING, gpu_text, setting_of
-from advisor.units import format_mib, format_rate
 
 Record = Mapping[str, Any]
 # The rows of one page, and the most digits of a cursor (the index of its first row).

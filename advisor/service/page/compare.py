@@ -11,7 +11,7 @@ from advisor.answers import ask
 from advisor.answers.context import Context
 from advisor.domain.words import LanguageTask
 from advisor.errors import UsageError
-from advisor.messages import Message
+from advisor.messages import Message, format_mib, format_rate, format_usd
 from advisor.questions.fields import wrong
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Compare, Predict
@@ -37,7 +37,6 @@ from advisor.service.page.specs import (
     setting_of,
     spec_fields,
 )
-from advisor.units import format_mib, format_rate, format_usd
 
 Record = Mapping[str, Any]
 # The most specs compared at once; more columns are hard to read.

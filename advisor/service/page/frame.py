@@ -22,12 +22,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from advisor.messages import Message, Spell
+from advisor.messages import Message, Spell, format_mib
 from advisor.render.blocks import plain, translated
 from advisor.render.html import environment as shared_environment
 from advisor.render.i18n.catalogue import LANGUAGE_TEXTS, LANGUAGES, REPORT_TEXTS, Texts, texts_in
 from advisor.service.visits import visit_of
-from advisor.units import format_mib
 
 FOLDER = Path(__file__).with_name("static")
 _TYPES = {".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from advisor.answers.context import Context
 from advisor.answers.networks import predicted
 from advisor.errors import AdvisorError
+from advisor.messages import format_mib
 from advisor.questions.fields import Curve
 from advisor.questions.network import Predict
 from advisor.render.blocks import Column, Look, Table, lower_rate, plain
@@ -20,7 +21,6 @@ from advisor.service.page import specs
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import QuestionPage, question_of, target_of, words_of_spec
 from advisor.service.problems import Problem
-from advisor.units import format_mib
 
 Record = Mapping[str, Any]
 VCPUS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)

@@ -14,6 +14,7 @@ from advisor.answers.networks import recommended
 from advisor.answers.reporting.formats import FORMATS, ExportRequest, file_name, format_named
 from advisor.domain.words import LanguageTask
 from advisor.errors import AdvisorError
+from advisor.messages import format_span, format_target, format_usd
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Recommend
@@ -44,7 +45,6 @@ from advisor.service.page.question import (
     workload_fields,
 )
 from advisor.service.problems import Problem
-from advisor.units import format_span, format_target, format_usd
 
 Record = Mapping[str, Any]
 # How many specs the link to /compare names; its form takes one more.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Stage
+from advisor.messages import format_mib, format_rate, format_target
 from advisor.naming import setting_text
 from advisor.render.blocks import Chart, Column, Look, Table, lower_rate, plain
 from advisor.render.charts import curves_picture, price_picture
@@ -14,7 +15,6 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.render.sentences import LOCAL_ORDER, disk_name, rate_columns, stage_name
 from advisor.render.text import lower_name, upper_name
 from advisor.service.page.frame import Frame
-from advisor.units import format_mib, format_rate, format_target
 
 Record = Mapping[str, Any]
 # The percentage of the bar's width at which the highest value ends, so that its label has room.

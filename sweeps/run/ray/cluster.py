@@ -20,12 +20,12 @@ from typing import Any
 
 from advisor.domain import Trial
 from advisor.errors import MeasuringError
+from advisor.messages import format_mib
 from advisor.sweeps.trial.orphans import deferred_signals
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 from advisor.sweeps.trial.placement import VISIBLE_GPUS, read_gpus, wanted_cpus
 from advisor.sweeps.trial.placement import Node as Machine
 from advisor.sweeps.trial.trial_process import stays_in_memory
-from advisor.units import format_mib
 
 TRIAL_RESOURCE = "advisor_trial"
 GPU_RESOURCE = "accelerator_type:"

@@ -12,6 +12,7 @@ from typing import Any
 
 from advisor.domain import Trial
 from advisor.errors import AdvisorError, MeasuringError
+from advisor.messages import format_mib
 from advisor.sweeps.datasets.making import default_place, default_text_place, ensure_dataset, ensure_text
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.events import collected, emit, this_node
@@ -20,7 +21,6 @@ from advisor.sweeps.machine.environment import machine_size
 from advisor.sweeps.run.runner import Measure, failure, trial_with_data
 from advisor.sweeps.trial.orphans import clean_up
 from advisor.sweeps.trial.trial_process import WAIT, measure_trial, run_attempt, trial_place
-from advisor.units import format_mib
 
 Document = dict[str, Any]
 NODE, EVENTS = "node", "events"  # keys of an answer besides those of a measurement

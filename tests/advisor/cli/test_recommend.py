@@ -9,9 +9,9 @@ import yaml
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.errors import DataError
+from advisor.messages import format_rate
 from advisor.models.performance import load_model
 from advisor.questions.spec import CLOUD
-from advisor.units import format_rate
 
 pytestmark = pytest.mark.vector
 

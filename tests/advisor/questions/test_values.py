@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from advisor.domain import ANY, IMAGENET, Range
 from advisor.errors import UsageError
+from advisor.messages import format_range
 from advisor.models.performance.networks import bundled_networks
 from advisor.quantities import parse_positive, parse_range
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.reading import from_texts
 from advisor.questions.traffic import KNOWN_TRAFFIC, traffic_named, traffic_of_file
 from advisor.questions.values import GpuFilter, dataset_for, stored_as
-from advisor.units import format_range
 
 
 def wanted(text: str) -> GpuFilter:

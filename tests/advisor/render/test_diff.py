@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.messages import format_rate
 from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, difference_text
-from advisor.units import format_rate
 from tests.advisor.render.schemas import assert_keeps
 from tests.advisor.render.sizing.reports import golden_report, mixed_report
 

@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from advisor.domain import OBSERVED, Market, PriceCall, Task
 from advisor.domain.language import FineTuningRecommendation
+from advisor.messages import format_usd, short_usd
 from advisor.render.document import plain
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.price_doubt import price_doubt_block
 from advisor.render.sentences import price_call_leaves
-from advisor.units import format_usd, short_usd
 from tests.advisor.render.language_answers import finetuning_recommendation, generation_recommendation
 from tests.builders import PRICED, network_question, recommendation
 

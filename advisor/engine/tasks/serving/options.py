@@ -24,7 +24,7 @@ from advisor.engine.candidates import rejected_offer
 from advisor.engine.disks import disks_by_price, least_disks
 from advisor.engine.tasks.language import Cards, ram_shortage, require_tokens
 from advisor.errors import UsageError
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, ceil_significant
 from advisor.models.language.deployments import Deployment, Draft, GpuFacts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import (
@@ -36,7 +36,6 @@ from advisor.models.language.memory import (
 )
 from advisor.models.language.support import AMPERE, START, load_seconds, supported, weight_only
 from advisor.questions.language import ServingQuestion
-from advisor.units import ceil_significant
 
 # GPUs that engines split a model over.
 SPLITS = (1, 2, 4, 8, 16)

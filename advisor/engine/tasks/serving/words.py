@@ -14,13 +14,12 @@ from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
 from advisor.engine.tasks.serving.options import USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable, deciding_level
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, ceil_ms, ceil_significant, floor_rate
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.language_model import LanguageModel
 from advisor.naming import spec_name
 from advisor.questions.language import ServingQuestion
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
-from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 # The reading rate of people, 200 to 300 words per minute at 1.3 tokens per word: below it a reader waits.
 _READING_TOKENS_PER_SECOND = 5.0

@@ -12,13 +12,13 @@ import pypdfium2
 import pytest
 
 from advisor.domain import HOURS_PER_MONTH
+from advisor.messages import ceil_ms, format_mib, format_rate, format_usd
 from advisor.render.blocks import lower_rate, plain
 from advisor.render.borderline import modest
 from advisor.render.formats import report_html, report_pdf
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
 from advisor.render.sentences import asked_sentence
 from advisor.render.xlsx import report_workbook
-from advisor.units import ceil_ms, format_mib, format_rate, format_usd
 from tests.advisor.render.sizing.reports import HOSTILE, golden_report, leaves, mixed_report, renamed
 from tests.rows import table
 
