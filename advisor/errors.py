@@ -167,17 +167,6 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
-@contextmanager
-def system_errors(
-    kind: type[AdvisorError], what: str, *, hint: str | None = None, field: str | None = None
-) -> Iterator[None]:
-    """A context that turns an `OSError` into a `kind` whose message is `what` and the system's reason."""
-    try:
-        yield
-    except OSError as error:
-        raise kind(f"{what} ({error.strerror or error})", hint=hint, field=field) from error
-
-
 # (kind, a name that people use) -> the product's names for the same thing.
 _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
     **dict.fromkeys((("task", name) for name in ("serving", "serve", "chat", "llm")), ("generation",)),
@@ -227,9 +216,3 @@ STILL_WANTED: ContextVar[Callable[[], bool]] = ContextVar("still_wanted", defaul
 
 class SpentError(Exception):
     """The computation stops early: its time is spent, or its client no longer waits."""
-
-
-def require_wanted() -> None:
-    """Raise `SpentError` if the client no longer waits."""
-    if not STILL_WANTED.get()():
-        raise SpentError

@@ -1,4 +1,4 @@
-"""The user's files: their folders, writing a file completely or not at all, and safe CSV cells.
+"""The user's files: their folders, writing a file completely or not at all, safe CSV cells, system errors.
 
 Spreadsheets interpret some texts in CSV files as formulas: a name such as `=HYPERLINK(..)` from somebody's
 file would run when a user opens the export. Such a cell gets a leading apostrophe, which marks it as text.
@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import DataError, UsageError
+from advisor.errors import AdvisorError, DataError, UsageError
 from advisor.messages import FieldName, Message
 
 APPLICATION = "instance-sizing-advisor"
@@ -184,3 +185,14 @@ def _replace(target: Path, content: bytes) -> None:
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def system_errors(
+    kind: type[AdvisorError], what: str, *, hint: str | None = None, field: str | None = None
+) -> Iterator[None]:
+    """A context that turns an `OSError` into a `kind` whose message is `what` and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what} ({error.strerror or error})", hint=hint, field=field) from error

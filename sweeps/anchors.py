@@ -32,7 +32,8 @@ from advisor.domain import (
 )
 from advisor.domain.machines import is_positive
 from advisor.domain.results import mean_step_seconds
-from advisor.errors import UsageError, system_errors
+from advisor.errors import UsageError
+from advisor.files import system_errors
 from advisor.sweeps.formats import read_lines
 from advisor.sweeps.quality.issues import refusal, refusal_in
 from advisor.sweeps.quality.rates import rate_interval, runs_error

@@ -38,8 +38,8 @@ from advisor.domain import (
     without_the_usual,
 )
 from advisor.domain.machines import is_positive
-from advisor.errors import DataError, UsageError, one_line, system_errors
-from advisor.files import csv_of
+from advisor.errors import DataError, UsageError, one_line
+from advisor.files import csv_of, system_errors
 from advisor.records import asdict
 from advisor.strict_json import check_json
 

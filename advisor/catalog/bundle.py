@@ -24,7 +24,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from advisor.errors import DataError, system_errors
+from advisor.errors import DataError
+from advisor.files import system_errors
 
 _ALIGNMENT = 8
 _UNSIGNED = ("<u1", "<u2", "<u4")

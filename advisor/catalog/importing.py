@@ -19,7 +19,8 @@ from advisor.catalog.prices import ANY_CLOUD
 from advisor.catalog.providers import provider_of
 from advisor.catalog.providers.rows import Contents, Line, PriceFile, is_future
 from advisor.catalog.providers.tables import build_tables
-from advisor.errors import UsageError, system_errors
+from advisor.errors import UsageError
+from advisor.files import system_errors
 from advisor.messages import Message
 
 

@@ -26,8 +26,8 @@ from advisor.catalog.instances import Origin
 from advisor.catalog.prices import BASES_FILE, Basis, Currency, PriceTable, SourceUse
 from advisor.domain import ESTIMATED, OBSERVED, Market, Price
 from advisor.domain.money import MAX_AGE_DAYS
-from advisor.errors import DataError, UsageError, one_line, system_errors, unknown_name
-from advisor.files import user_folder, write_whole
+from advisor.errors import DataError, UsageError, one_line, unknown_name
+from advisor.files import system_errors, user_folder, write_whole
 
 # Name in commands -> name for people.
 LIVE_CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}

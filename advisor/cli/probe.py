@@ -13,8 +13,8 @@ import click
 
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option
-from advisor.errors import DataError, MeasuringError, UsageError, one_line, system_errors
-from advisor.files import require_writable, write_whole
+from advisor.errors import DataError, MeasuringError, UsageError, one_line
+from advisor.files import require_writable, system_errors, write_whole
 from advisor.render.text import WIDTH, folded, table
 from advisor.runs.probing import keep_fingerprint, probe_machine
 from advisor.sweeps.probe.session import PARTS, chosen_parts, is_skipped

@@ -24,7 +24,8 @@ from advisor.cli.main import cli, handled_signals
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option, question_from, question_options, typed_option
 from advisor.cli.report import plan_report, planned_workloads
-from advisor.errors import Stopped, UsageError, system_errors
+from advisor.errors import Stopped, UsageError
+from advisor.files import system_errors
 from advisor.messages import format_counted, format_span, format_usd
 from advisor.questions.fields import Number
 from advisor.questions.listings import Sources

@@ -25,8 +25,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.domain import Trial
-from advisor.errors import AdvisorError, DataError, UsageError, system_errors
-from advisor.files import state_folder, user_folder
+from advisor.errors import AdvisorError, DataError, UsageError
+from advisor.files import state_folder, system_errors, user_folder
 from advisor.messages import Message
 from advisor.questions.reading import from_values
 from advisor.runs.processes import ADVISOR, answer_of, command_process, end, failure, start_executor

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import DataError, MeasuringError, system_errors
-from advisor.files import own_fingerprint_path, write_whole
+from advisor.errors import DataError, MeasuringError
+from advisor.files import own_fingerprint_path, system_errors, write_whole
 from advisor.sweeps.machine.environment import cpu_model
 from advisor.sweeps.probe.session import FINGERPRINT_SCHEMA, PARTS, fingerprint
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker

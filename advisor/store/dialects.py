@@ -17,8 +17,9 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.sql.functions import FunctionElement
 
-from advisor.errors import DataError, UsageError, system_errors
+from advisor.errors import DataError, UsageError
 from advisor.extras import install_hint
+from advisor.files import system_errors
 from advisor.store import DATABASE_VARIABLE
 
 WRITES = "advisor_writes"

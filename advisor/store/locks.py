@@ -20,7 +20,8 @@ from weakref import finalize
 import sqlalchemy as sql
 from sqlalchemy.exc import SQLAlchemyError
 
-from advisor.errors import DataError, system_errors
+from advisor.errors import DataError
+from advisor.files import system_errors
 from advisor.store.database import Database
 from advisor.store.dialects import DatabaseSeconds, insert_if_absent
 from advisor.store.schema import LEASES

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import CacheState, DiskRate, Gpu, Precision, Prediction, Provenance, Resources, Stage
-from advisor.errors import require_wanted
+from advisor.errors import STILL_WANTED, SpentError
 from advisor.messages import Message
 from advisor.models.bayes import Floats
 from advisor.models.performance.cpu_step_times import bundled_cpu_step_times
@@ -114,7 +114,8 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         """Predictions of `rows`, each with one of `disks`, without notes; `cache` None: as prepared."""
         parts = []
         for first in range(0, max(len(rows), 1), _ROWS_AT_ONCE):
-            require_wanted()
+            if not STILL_WANTED.get()():
+                raise SpentError
             part = slice(first, first + _ROWS_AT_ONCE)
             columns, rates = self._with_disks(rows[part], disks.take(part), cache)
             parts.append(estimates(columns, rates, self.spread.take(rows[part]), self.pipeline))

@@ -27,8 +27,8 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from advisor.domain import DatasetProfile
-from advisor.errors import DataError, UsageError, system_errors
-from advisor.files import data_cache_folder, write_whole
+from advisor.errors import DataError, UsageError
+from advisor.files import data_cache_folder, system_errors, write_whole
 from advisor.messages import format_mib
 from advisor.records import asdict
 from advisor.sweeps.datasets.opening import PROFILE_FILE, profile_in

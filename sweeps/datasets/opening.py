@@ -20,7 +20,8 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.domain import DatasetProfile
-from advisor.errors import DataError, UsageError, system_errors
+from advisor.errors import DataError, UsageError
+from advisor.files import system_errors
 from advisor.records import asdict
 from advisor.sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
 from advisor.sweeps.datasets.recordio import RECORDIO, RecordIoImages

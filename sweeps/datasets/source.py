@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from advisor.domain import DatasetProfile
-from advisor.errors import DataError, UsageError, system_errors
-from advisor.files import manifests_folder, write_whole
+from advisor.errors import DataError, UsageError
+from advisor.files import manifests_folder, system_errors, write_whole
 from advisor.records import asdict
 
 ROWS, ABOUT = "rows.npy", "about.json"

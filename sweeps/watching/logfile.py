@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement
-from advisor.errors import DataError, system_errors
+from advisor.errors import DataError
+from advisor.files import system_errors
 from advisor.quantities import moment_of
 from advisor.sweeps.events import event_of, handled
 from advisor.sweeps.trial.formatting import ending_facts, planned_facts

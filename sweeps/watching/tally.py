@@ -19,7 +19,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from advisor.domain import Measurement, Status, Trial
-from advisor.errors import DataError, MeasuringError, system_errors
+from advisor.errors import DataError, MeasuringError
+from advisor.files import system_errors
 from advisor.sweeps.events import WARNING, Event, emit, this_node
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.trial.formatting import trial_name
