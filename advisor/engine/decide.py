@@ -62,14 +62,12 @@ class PriceDoubt(Generic[R, C, A]):
         if not answer.ranked or all_listed(answer.ranked[0].spec, today):
             return draft.complete()
         first = answer.ranked[0]
-        if self._is_likely_enough(first) and (listed := self._listed_behind(answer)) is not None:
-            return draft.complete(price_call=PriceCall(listed=listed))
         published: RankedAnswer[A] | None = draft
         if first.spec.offer.price.kind != LIST:
             published = self._of_kinds({LIST})
         recent = published
         if published is None or not all_listed(published.answer.ranked[0].spec, today):
-            recent = self._among(listed_on=today)
+            recent = self._first_of(listed_on=today)
         rivals = [draft, published, recent, self._as_sure_as_behind(answer)]
         if first.spec.offer.price.kind == ESTIMATED:
             rivals.append(self._of_kinds({LIST, OBSERVED}))
@@ -85,48 +83,24 @@ class PriceDoubt(Generic[R, C, A]):
             return draft.complete(price_call=PriceCall(listed=None if listed is first else listed))
         return _with_chosen(surest.complete(), answer, PriceCall(listed=listed, cheaper=first))
 
-    def _listed_behind(self, answer: A) -> C | None:
-        """The cheapest candidate after the first with a list price (a recent one, where the first has an old
-        one). None where another may have a lower upper price, or where unranked specs may matter. Only one
-        spec per type is ranked: where its price is estimated, or markets are mixed, the same type may have a
-        list price elsewhere."""
-        request = self._request
-        ranked: tuple[C, ...] = answer.ranked
-        first, *behind = ranked
-        surest = self._upper_rank(first)
-        all_shown = len(answer.ranked) < request.max_results or self._cost(answer.ranked[-1]) >= surest
-        if request.market is None or not all_shown:
-            return None
-        if any(self._upper_rank(candidate) < surest for candidate in behind):
-            return None
-        is_published = first.spec.offer.price.kind == LIST
-        for candidate in ranked:
-            if candidate.spec.offer.price.kind == ESTIMATED:
-                return None
-            is_listed = candidate.spec.offer.price.kind == LIST
-            recent = not is_published or all_listed(candidate.spec, self._today)
-            if candidate is not first and is_listed and recent:
-                return candidate
-        return None
-
     def _as_sure_as_behind(self, answer: A) -> RankedAnswer[A] | None:
         """The answer with only prices as sure as that of the spec with the lowest upper price, among the
         cheapest by median prices; None where that is the first of them, or has a list price."""
         if self._request.max_results < _MOST_RIVALS:
-            more = self._among(most=_MOST_RIVALS)
+            more = self._first_of(most=_MOST_RIVALS)
             answer = more.answer if more else answer
         behind = answer.ranked[:_MOST_RIVALS]
         surest = min(behind, key=self._upper_rank)
         if surest is behind[0] or all_listed(surest.spec, self._today):
             return None
-        return self._among(price_spread=PriceSpread(surest.spec.offer.price.high, self._today))
+        return self._first_of(price_spread=PriceSpread(surest.spec.offer.price.high, self._today))
 
     def _of_kinds(self, kinds: set[str]) -> RankedAnswer[A] | None:
         """The answer from prices of these kinds that the request allows; None if they give none."""
         some = tuple(kind for kind in self._request.price_kinds or PRICE_KINDS if kind in kinds)
-        return self._among(price_kinds=some) if some else None
+        return self._first_of(price_kinds=some) if some else None
 
-    def _among(self, most: int = _FEWEST_SHOWN, **prices: Any) -> RankedAnswer[A] | None:
+    def _first_of(self, most: int = _FEWEST_SHOWN, **prices: Any) -> RankedAnswer[A] | None:
         """The answer with `most` specs from a part of the prices; None if they give none."""
         try:
             draft = self._drafted(replace(self._request, max_results=most, **prices))
@@ -266,16 +240,16 @@ def _by_median_price(task: Task[R, O, T, C, A], request: R, *, today: date, whol
     answer, dearer ones are not predicted. Within one cloud all are, since its users want to know why each
     type is rejected."""
     for most_usd in task.cheap_usd_per_hour(request):
-        draft = _among(task, request, today, most_usd, whole=whole)
+        draft = _answer_up_to(task, request, today, most_usd, whole=whole)
         ranked = draft.answer.ranked
         is_sure = not request.is_sure or (ranked and (ranked[0].probability or 1.0) >= request.confidence)
         is_full = len(ranked) >= request.max_results
         if is_sure and is_full and task.candidate_rank(request, ranked[-1]) <= most_usd:
             return draft
-    return _among(task, request, today, whole=whole)
+    return _answer_up_to(task, request, today, whole=whole)
 
 
-def _among(
+def _answer_up_to(
     task: Task[R, O, T, C, A], request: R, today: date, most_usd_per_hour: float | None = None, *, whole: bool
 ) -> RankedAnswer[A]:
     """The answer among instances up to a price (None: all)."""

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import advisor
 from advisor.catalog import load_catalog
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Task
 from advisor.domain.money import all_listed, is_old, is_wanted
@@ -166,3 +167,13 @@ def test_where_old_prices_alone_answer_the_error_names_what_brings_newer_ones(wh
         fresh_answer(question_with(**where), answered, LATER)
     assert str(raised.value.hint).startswith(("refresh it (", "`advisor catalog import`"))
     assert way in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("model", ["googlenet", "vit_b_16"])
+def test_the_listed_price_beside_an_unsure_one_is_the_cheapest_where_it_is_listed(model):
+    """On Azure the pick's disk has an estimated price; elsewhere the same machine is listed throughout."""
+    question = {"task": "inference", "model": model, "target_throughput": 300, "cloud": "azure"}
+    listed = advisor.recommend(**question).price_call["listed"]
+    there = advisor.recommend(**question, region=listed["region"]).recommendation
+    assert listed["instance_type"] == there["instance_type"]
+    assert listed["total_usd_per_hour"] == there["price"]["total_usd_per_hour"]
