@@ -22,6 +22,8 @@ from advisor.questions.fields import Choice, Kind, Parsed
 from advisor.questions.listings import Sources
 from advisor.questions.question import ByTask, Field, Kinds, Question, tasks_of
 from advisor.questions.reading import from_fields
+from advisor.questions.settled import types_with
+from advisor.questions.values import parse_gpus
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -90,7 +92,14 @@ class TaskFieldType(FieldType):
         task = value if self.field == "task" else ctx and ctx.params.get("task")
         kind = self.kinds.kind_of(task)
         if self.field not in kind.fields:
-            raise self.kinds.refusal(self.field)
+            refusal = self.kinds.refusal(self.field)
+            if self.field == "gpu" and "instance" in kind.fields:
+                several = kind.fields["instance"].kind.repeats
+                if names := types_with(load_catalog(), parse_gpus(value), 3 if several else 1):
+                    option = FieldName("instance")
+                    hint = "name what has it: {instance} {names}"
+                    refusal.hint = Message(hint, instance=option, names=",".join(names))
+            raise refusal
         try:
             return kind.fields[self.field].kind.from_text(value, self.field)
         except UsageError as error:

@@ -170,7 +170,10 @@ class ByTask(NamedTuple, Generic[Q]):
         for kind in self.kinds:
             if name in tasks_of(kind):
                 return kind
-        raise unknown_name("task", task, self.tasks, field="task")
+        error = unknown_name("task", task, self.tasks, field="task")
+        if LanguageTask.FINETUNING in error.suggestions:
+            error.hint = Message("did you mean finetuning (of a language model) or training (of a network)?")
+        raise error
 
     def refusal(self, name: str) -> UsageError:
         """The error for a field that belongs only to other tasks than the given one."""
@@ -197,12 +200,32 @@ _WAYS_OUT: Mapping[str, Message | str] = {
         ttft=FieldName("max_ttft_ms"),
         tpot=FieldName("max_tpot_ms"),
     ),
+    "epochs": Message(
+        "for a network write {task} training; for a language model {tokens}: tokens of the data set, times "
+        "the epochs",
+        task=FieldName("task"),
+        tokens=FieldName("tokens"),
+    ),
     **dict.fromkeys(
-        ("epochs", "dataset", "dataset_name"),
+        ("dataset", "dataset_name"),
         Message(
-            "for a language model write {tokens}: those of the data set, times the epochs",
+            "for a language model write {tokens}: English text has one for about 4 bytes",
             tokens=FieldName("tokens"),
         ),
+    ),
+    **dict.fromkeys(
+        ("max_count", "max_nodes"),
+        Message("a language model is tuned on one instance here: several that share a run are not modelled"),
+    ),
+    "tokens": Message(
+        "for a network write {samples}: the {tokens} divided by those of a sample (bert: 128)",
+        samples=FieldName("samples"),
+        tokens=FieldName("tokens"),
+    ),
+    "sequence": Message("for a network write {input} seq:512", input=FieldName("input")),
+    "precision": Message(
+        "a language model is tuned in 16 bits; {method} qlora keeps its weights in 4",
+        method=FieldName("method"),
     ),
     "image_size": Message("the input of a network is {input}", input=FieldName("input")),
 }

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import structs
@@ -312,14 +314,38 @@ def instance_named(text: str, question: SpecQuestion, catalog: Catalog) -> str:
             cloud=question.cloud,
             hint=Message("give {cloud} {home}", cloud=FieldName("cloud"), home=home),
         )
-    query = OfferQuery(
-        cloud=DEFAULT_CLOUD, region=DEFAULT_REGION[DEFAULT_CLOUD], market=Market.ON_DEMAND, gpus=(text,)
-    )
-    if gpus_named(text, catalog.gpu_sheets) and (alike := catalog.cheapest(query, 1)[0]):
-        card, cloud = alike[0].instance.name, FieldName("cloud")
-        way = Message("give {cloud} any for that type, or name {card} for the GPU", cloud=cloud, card=card)
-        raise wrong("instance", "{name} is a type of {home} as well as a GPU", name=name, home=home, hint=way)
+    if gpus_named(text, catalog.gpu_sheets) and (alike := types_with(catalog, GpuFilter((text,)), 1)):
+        raise wrong(
+            "instance",
+            "{name} is a type of {home} as well as a GPU",
+            name=name,
+            home=home,
+            hint=Message(
+                "give {cloud} any for that type, or {instance} {alike} for such a GPU on {usual}",
+                cloud=FieldName("cloud"),
+                instance=FieldName("instance"),
+                alike=alike[0],
+                usual=DEFAULT_CLOUD,
+            ),
+        )
     return name
+
+
+def types_with(catalog: Catalog, gpus: GpuFilter, count: int) -> list[str]:
+    """The cheapest types of the usual cloud with these GPUs, the first of each GPU before its next ones."""
+    query = OfferQuery(
+        cloud=DEFAULT_CLOUD,
+        region=DEFAULT_REGION[DEFAULT_CLOUD],
+        market=Market.ON_DEMAND,
+        accelerated=True,
+        **gpus.attributes(),
+    )
+    offers, _ = catalog.cheapest(query, 1000)
+    seen, ranked = Counter[str](), list[tuple[int, str]]()
+    for sold in (offer.instance for offer in offers if offer.instance.gpu_fraction == 1):
+        seen[str(sold.gpu_name)] += 1
+        ranked.append((seen[str(sold.gpu_name)], sold.name))
+    return [name for _, name in sorted(ranked, key=itemgetter(0))[:count]]
 
 
 def disk_data_of(dataset: DatasetProfile) -> DiskData:

@@ -24,6 +24,7 @@ MOST_REQUEST_TOKENS = 10**8
 # Column names of this product, and of the traces of Azure, Mooncake and BurstGPT.
 _INPUT = ("input_tokens", "contexttokens", "input_length", "request tokens")
 _OUTPUT = ("output_tokens", "generatedtokens", "output_length", "response tokens")
+_OTHER_SEPARATORS = ";\t|"
 
 # 99 % of a normal distribution lie below so many standard deviations.
 _NORMAL_P99 = 2.3263
@@ -46,8 +47,10 @@ class Lengths(NamedTuple):
 
 
 class TrafficProfile(NamedTuple):
-    """The lengths of requests, and their source. `totals` are the tokens of each request in a file, shortest
-    first; `failed` counts requests without an answer, which are left out."""
+    """The lengths of requests, and their source.
+
+    `totals` are the tokens of each request in a file, shortest first; `failed` counts requests without an
+    answer, which are left out."""
 
     name: str
     source: str
@@ -103,9 +106,10 @@ def traffic_named(text: str) -> TrafficProfile:
 
 
 def traffic_of_file(path: Path) -> TrafficProfile:
-    """The requests in a file, one per line: CSV with a header, or JSON objects. Requests without an answer
-    are left out. `UsageError` names the line of a request without such numbers, and refuses columns of no
-    known trace."""
+    """The requests in a file, one per line: CSV with a header, or JSON objects.
+
+    Requests without an answer are left out. `UsageError` names the line of a request without such numbers,
+    and refuses columns of no known trace."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -115,7 +119,7 @@ def traffic_of_file(path: Path) -> TrafficProfile:
 
 @lru_cache(maxsize=1)  # a question needs the file's means, and its warnings each request
 def _traffic_of(text: str, path: Path) -> TrafficProfile:
-    records = _json_lines(text, path) if text.lstrip().startswith("{") else _csv_lines(text)
+    records = _json_lines(text, path) if text.lstrip().startswith("{") else _csv_lines(text, path)
     every = np.asarray([_lengths(record, line, path) for line, record in records], dtype=float)
     requests = every[every[:, 1] > 0] if len(every) else every
     if not len(requests):
@@ -143,10 +147,20 @@ def _published_trace(name: str) -> TrafficProfile:
     return TrafficProfile(name, source, inputs, outputs)
 
 
-def _csv_lines(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _csv_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     import csv
     import io
 
+    header = text.partition("\n")[0]
+    for separator in _OTHER_SEPARATORS if "," not in header else "":
+        if separator in header:
+            raise wrong(
+                "traffic",
+                "'{file}' has '{separator}' between its columns",
+                file=str(path),
+                separator=repr(separator)[1:-1],
+                hint="write commas between them",
+            )
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         for record in reader:
@@ -174,14 +188,29 @@ def _lengths(record: Mapping[str, Any], line: int, path: Path) -> tuple[float, f
 
 
 def _tokens(cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: int, path: Path) -> float:
-    value: Any = next((cells[name] for name in names if name in cells), None)
+    value = next((cells[name] for name in names if name in cells), cells)
+    if value is cells:
+        raise wrong(
+            "traffic",
+            "'{file}', line {line}, has no {column}",
+            file=str(path),
+            line=line,
+            column=names[0],
+            hint=_COLUMNS,
+        )
     try:
-        tokens = float(value)
-    except (TypeError, ValueError, OverflowError):
+        tokens = float(value) if isinstance(value, (str, int, float)) else math.nan
+    except (ValueError, OverflowError):
         tokens = math.nan
     if isinstance(value, bool) or not least <= tokens <= MOST_REQUEST_TOKENS:
         raise _request_error(line, path)
     return tokens
+
+
+_COLUMNS = Message(
+    "write {names}; the columns of Azure's, Mooncake's and BurstGPT's traces are known too",
+    names=("input_tokens", "output_tokens"),
+)
 
 
 def _request_error(line: int, path: Path) -> UsageError:
@@ -191,7 +220,7 @@ def _request_error(line: int, path: Path) -> UsageError:
         file=str(path),
         line=line,
         hint=Message(
-            "write {names}, each from 1 to {most:,}; columns of Azure, Mooncake and BurstGPT will do",
+            "write {names}, each from 1 to {most:,}",
             names=("input_tokens", "output_tokens"),
             most=MOST_REQUEST_TOKENS,
         ),

@@ -35,7 +35,10 @@ from advisor.questions.fields import Number, Parsed, Text, comma_parts, wrong
 ProfilePath: TypeAlias = Callable[[Path, NetworkFacts], DatasetProfile]
 # Kinds of prices that may be ranked; free ones always are.
 RANKED_KINDS = (LIST, OBSERVED, ESTIMATED)
-_COUNTED = re.compile(r"\d+ ?x ?\D.*|.*\w ?: ?\d+", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"(?P<first>\d+) ?x ?(?P<behind>\D.*)|(?P<before>.*\w) ?: ?(?P<last>\d+)", re.IGNORECASE
+)
+_DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
 _SIZE = re.compile(r"\d+ ?[gmt]i?b", re.IGNORECASE)
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
 
@@ -76,9 +79,28 @@ def parse_gpus(text: str) -> GpuFilter:
     sizes = [part for part in parts if ".." in part and part not in capabilities]
     names = tuple(part for part in parts if part not in (*sizes, *capabilities))
     for name in names:
-        if _COUNTED.fullmatch(name):
-            hint = Message("{max_gpus} says how many of each are used", max_gpus=FieldName("max_gpus"))
-            raise wrong("gpu", "{field} names GPUs, not how many: '{name}'", name=name, hint=hint)
+        _refuse_size(name)
+        if counted := _COUNTED.fullmatch(name):
+            raise wrong(
+                "gpu",
+                "{field} names GPUs, not how many: '{name}'",
+                name=name,
+                hint=Message(
+                    "write {gpu} {card}; how many of each instance are used: {max_gpus} {count} at most",
+                    gpu=FieldName("gpu"),
+                    max_gpus=FieldName("max_gpus"),
+                    card=counted["before"] or counted["behind"],
+                    count=counted["first"] or counted["last"],
+                ),
+            )
+        if name.lower() in ("none", "cpu"):
+            raise wrong(
+                "gpu",
+                "{field} names GPUs, not '{name}'",
+                name=name,
+                hint="leave it out: instances without a GPU compete anyway; for one of them ask "
+                "advisor predict --instance c7i.4xlarge",
+            )
     if not parts or max(len(sizes), len(capabilities)) > 1 or any(map(_SIZE.match, names)):
         raise wrong(
             "gpu",
@@ -94,7 +116,7 @@ def parse_gpus(text: str) -> GpuFilter:
 
 def parse_vcpus(text: str) -> Range:
     """The range in a text: '4..16', '8..', or '8' for exactly 8."""
-    return parse_range(text, lambda end: parse_positive(end, "--vcpus"))
+    return _parse_range(text, lambda end: parse_positive(end, "--vcpus"))
 
 
 def parse_price_kinds(text: str) -> tuple[str, ...]:
@@ -108,12 +130,39 @@ def parse_price_kinds(text: str) -> tuple[str, ...]:
 
 def parse_ram(text: str) -> Range:
     """The range of MiB in a text: '32GiB..64GiB', '32GiB..'."""
-    return parse_range(text, parse_memory_mib)
+    return _parse_range(text, parse_memory_mib)
 
 
 # The texts that these read.
 format_vcpus = partial(format_range, write="{:g}".format)
 format_ram = partial(format_range, write=size_text)
+
+
+def _parse_range(text: str, parse: Callable[[str], float]) -> Range:
+    dashed = _DASHED.fullmatch(text)
+    if dashed:
+        raise UsageError(
+            "'{text}' is no range",
+            text=text,
+            hint=Message("write it as {least}..{most}", least=dashed[1], most=dashed[2]),
+        )
+    return parse_range(text, parse)
+
+
+def _refuse_size(name: str) -> None:
+    """`UsageError` for a size such as '24GiB', which is no name of a GPU."""
+    dashed = _DASHED.fullmatch(name)
+    least, most = dashed.groups() if dashed else (name, "")
+    try:
+        parse_memory_mib(least)
+    except UsageError:
+        return
+    raise UsageError(
+        "'{text}' is no GPU",
+        text=name,
+        field="gpu",
+        hint=Message("for GPUs with so much memory write {least}..{most}", least=least, most=most),
+    )
 
 
 def _parse_capabilities(text: str) -> Range:

@@ -54,7 +54,7 @@ def test_what_cannot_run_ends_no_comparison_and_each_row_says_what_it_misses(
     assert [(each["instance_type"], misfit in each["why"]) for each in answer["cannot"]] == [(misfit, True)]
     lines = {line.split()[0]: line for line in reversed(text.splitlines()) if line}
     missed = text.split("\nMisses\n")[1].split("\n\n")[0].splitlines()
-    over = [line.split()[1].rstrip(":") for line in missed if "> $0.900/h" in line]
+    over = [line.split()[1].rstrip(":") for line in missed if "is above $0.900/h" in line]
     assert over == [row["instance_type"] for row in answer["rows"]]
     assert {*lines[misfit].split()[1:]} <= {"-", "1", "x", "T4"}
     assert f"\nLeft out\n- {misfit} cannot " in text
