@@ -23,13 +23,8 @@ from advisor.infra.build.fitting.bundled_model import BUNDLED_MEASUREMENTS, ROOT
 from advisor.infra.build.fitting.files import seal, write_cpu_step_times
 from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.infra.build.fitting.step_times import fit_cpu_step_times
+from advisor.models.performance import cpu_step_times
 from advisor.models.performance.cpu_step_time import CpuConditions
-from advisor.models.performance.cpu_step_times import (
-    ROW_SIGMA,
-    CpuStepTimes,
-    bundled_cpu_step_times,
-    cpu_cell,
-)
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.persistence import CPU_FILE
 from advisor.models.performance.usable import measured_cpu_rate
@@ -51,7 +46,7 @@ def bundle(files: Sequence[Path]) -> int:
     return write_measurements(ROWS, kept)
 
 
-def rebuilt() -> CpuStepTimes:
+def rebuilt() -> cpu_step_times.CpuStepTimes:
     """Step times fitted on the rows in the checkout."""
     reference = reference_cpu(measurements_from(ROWS)[0])
     return fit_cpu_step_times(measured_cpu_steps(), reference.score)
@@ -93,8 +88,8 @@ def _row(measurement: Measurement, seconds: float) -> MeasuredStep:
     facts = bundled_networks().of(workload)
     cores = min(resources.vcpus, resources.physical_cores)
     how = CpuConditions(task=str(workload.task), cores=cores)
-    cell = cpu_cell(facts, how, float(workload.batch_size))
-    return MeasuredStep(cell, seconds, ROW_SIGMA, "cpu_steps", facts.family, True)
+    cell = cpu_step_times.cpu_cell(facts, how, float(workload.batch_size))
+    return MeasuredStep(cell, seconds, cpu_step_times.ROW_SIGMA, "cpu_steps", facts.family, True)
 
 
 def _compact(measurement: Measurement) -> Measurement:
@@ -114,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"{bundle(options.bundle)} rows kept\n")
     found = rebuilt()
     if options.check:
-        if not is_same(found, bundled_cpu_step_times()):
+        if not is_same(found, cpu_step_times.bundled_cpu_step_times()):
             raise DataError(f"{CPU_FILE} is not what {ROWS} gives: build it without --check")
         return 0
     write_cpu_step_times(found, CPU_FILE)
@@ -122,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def is_same(first: CpuStepTimes, other: CpuStepTimes) -> bool:
+def is_same(first: cpu_step_times.CpuStepTimes, other: cpu_step_times.CpuStepTimes) -> bool:
     """Whether both are equal up to differences that another CPU's BLAS causes in the search."""
     means = first.posterior.mean, other.posterior.mean
     alike = first.posterior.names == other.posterior.names and first.networks == other.networks
