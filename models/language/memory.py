@@ -18,6 +18,7 @@ from advisor.models.language.formats import BITS, bits_by_module, engine_of_form
 from advisor.models.language.language_model import LanguageModel
 
 _GIB = 2.0**30
+_LONGEST = 100_000_000  # tokens of a sequence: no question asks for more
 # An index key of DeepSeek's sparse attention is kept in fp8 with a 32-bit scale.
 _INDEX_SCALE_BYTES = 4
 # CUDA context with its libraries, CUDA graphs; NCCL's buffers where GPUs work together.
@@ -164,7 +165,7 @@ class ServingMemory(NamedTuple):
     `kv_gib` is the room for KV, 0 where weights and engine fill the GPU; `overhead_gib` is what the engine
     takes and `free_gib` what is left where that room is its lower bound. Of KV, `full_bytes` are kept of each
     token for good, `window_bytes` of each of the last `window_tokens`, `state_bytes` of each sequence.
-    `max_context` is the longest sequence that the model takes (inf where its configuration has none)."""
+    `max_context` is the longest sequence that the model takes (`_LONGEST` if its files name none)."""
 
     weights_gib: Floats
     overhead_gib: Floats
@@ -339,5 +340,5 @@ def _row(
         window=windowed,
         window_tokens=float(model.window or np.inf),
         state=state_bytes(model, tensor_parallel),
-        max_context=float(model.max_context or np.inf),
+        max_context=float(model.max_context or _LONGEST),
     )

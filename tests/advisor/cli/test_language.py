@@ -163,3 +163,13 @@ def test_an_image_takes_as_long_as_its_passes(answer, words, passes):
 def test_a_pass_over_a_sequence_never_passes_for_writing_text(answer, model, task, is_said):
     assumed = answer("recommend", "--task", task, "--model", model)["assumptions"]
     assert any("writing text takes a pass a token" in clause for clause in assumed) == is_said
+
+
+def test_a_model_that_keeps_nothing_of_a_token_and_names_no_longest_context_is_sized(answer, tmp_path):
+    config = tmp_path / "mamba.json"
+    sizes = {"hidden_size": 2560, "num_hidden_layers": 64, "vocab_size": 50280, "state_size": 16}
+    config.write_text(json.dumps({"model_type": "mamba", "time_step_rank": 160, **sizes}))
+    words = ("--task", "generation", "--config", str(config))
+    best = answer("recommend", *words, "--users", "4")["recommendation"]
+    assert best["serving"]["memory_per_gpu"]["longest_context"] == 100_000_000
+    assert answer("memory", *words, "--gpu", "L4")["gpus"][0]["fits"]
