@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
 LINES = {"advisor": 59_980, "models": 16_250, "sweeps": 16_730, "infra": 4_700, "infra/build": 16_250}
-FILES = 560
+FILES = 549
 DOCS_KILOBYTES, WORDS_OF_A_PAGE = 200, 1_500
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 RIDDLES = re.compile(r"\b(?:told|asked|stands?(?!-in)|its own|at hand|since deleted)\b", re.IGNORECASE)
