@@ -45,7 +45,13 @@ def _weasyprint() -> Any:
         # It prints if Pango is missing and warns if no font is; both become one-line errors here.
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            from PIL import ImageFile
+
+            # Importing WeasyPrint makes Pillow accept truncated images in the whole process.
+            whole_only = ImageFile.LOAD_TRUNCATED_IMAGES
             import weasyprint
+
+            ImageFile.LOAD_TRUNCATED_IMAGES = whole_only
     except OSError as error:
         raise UsageError(
             "PDF reports need Pango",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pypdf
 import pypdfium2
 import pytest
+from PIL import ImageFile
 
 from advisor.errors import UsageError
 from advisor.render import html as page_module
@@ -72,6 +73,12 @@ def _in_a_world_without(fonts, tmp_path, text):
     )
     code = f"from advisor.render.html import require_fonts; require_fonts({text!r})"
     return _python(code, FONTCONFIG_FILE=str(config)).stderr.decode()
+
+
+@pytest.mark.usefixtures("pango")
+def test_who_sets_a_page_still_refuses_images_that_are_cut_off():
+    assert page_module._weasyprint()
+    assert not ImageFile.LOAD_TRUNCATED_IMAGES
 
 
 @pytest.mark.usefixtures("pango")
