@@ -57,6 +57,16 @@ class Ahead(Slow):
         yield from super().execute(flight)
 
 
+class Telling(Ahead):
+    """Prints the id of each trial that it measured."""
+
+    def execute(self, trials):
+        for row in super().execute(trials):
+            sys.stdout.write(f"{row.trial.trial_id}\n")
+            sys.stdout.flush()
+            yield row
+
+
 class Batches(Slow):
     """Claims several at once, as Ray does, the later ones first."""
 
@@ -262,11 +272,11 @@ import json, sys
 from contextlib import closing
 from advisor.sweeps.run.runner import run_sweep
 from advisor.store.measurements import SqlStore
-from tests.sweeps.run.test_queue import TRIALS, Ahead
+from tests.sweeps.run.test_queue import TRIALS, Telling
 
 url, name, seconds, options = sys.argv[1:]
 with closing(SqlStore(url, **json.loads(options))) as store:
-    run_sweep(TRIALS, Ahead(name, float(seconds)), store, poll_seconds=0.05)
+    run_sweep(TRIALS, Telling(name, float(seconds)), store, poll_seconds=0.05)
 """
 
 
