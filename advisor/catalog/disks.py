@@ -56,6 +56,7 @@ class DiskCatalog(Struct, dict=True, eq=False):
     _facts: Facts
     _ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
     _candidates: dict[tuple[object, ...], list[Disk]] = {}
+    _priced: dict[tuple[DiskChoice, str], _Volume] = {}
     _disks: dict[tuple[DiskChoice, str, _Limits], Disk] = {}
 
     @cached_property
@@ -245,10 +246,16 @@ class DiskCatalog(Struct, dict=True, eq=False):
         return disk
 
     def _volume(self, choice: DiskChoice, region: str) -> _Volume:
-        """An order with its rate, price and assumed facts; an exact price rests on none."""
-        price = self._price(choice, region)
-        kinds = (*RATES, USD_PER_GIB_MONTH) if price.kind == ESTIMATED else RATES
-        return choice, self.rate(choice), price, facts_of_disk(self._facts, choice.type, kinds)
+        """An order with its rate, price and assumed facts, cached; an exact price rests on none."""
+        volume = self._priced.get((choice, region))
+        if volume is None:
+            price = self._price(choice, region)
+            kinds = (*RATES, USD_PER_GIB_MONTH) if price.kind == ESTIMATED else RATES
+            if len(self._priced) >= _MOST_VOLUMES:
+                self._priced.clear()
+            volume = choice, self.rate(choice), price, facts_of_disk(self._facts, choice.type, kinds)
+            self._priced[choice, region] = volume
+        return volume
 
     def instance_limits(self, instance: InstanceType, disk_type: str) -> tuple[float, float]:
         """MiB/s and IOPS above which no disk of a type is faster on an instance."""
