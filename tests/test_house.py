@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 57_130, "models": 16_200, "sweeps": 16_050, "infra": 4_320, "infra/build": 16_250}
+LINES = {"advisor": 57_140, "models": 16_200, "sweeps": 16_050, "infra": 4_320, "infra/build": 16_250}
 FILES = 549
 DOCS_KILOBYTES, WORDS_OF_A_PAGE = 200, 1_500
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
