@@ -39,7 +39,6 @@ _COUNTED = re.compile(
     r"(?P<first>\d+) ?x ?(?P<behind>\D.*)|(?P<before>.*\w) ?: ?(?P<last>\d+)", re.IGNORECASE
 )
 _DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
-_SIZE = re.compile(r"\d+ ?[gmt]i?b", re.IGNORECASE)
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
 
 
@@ -101,7 +100,7 @@ def parse_gpus(text: str) -> GpuFilter:
                 hint="leave it out: instances without a GPU compete anyway; for one of them ask "
                 "advisor predict --instance c7i.4xlarge",
             )
-    if not parts or max(len(sizes), len(capabilities)) > 1 or any(map(_SIZE.match, names)):
+    if not parts or max(len(sizes), len(capabilities)) > 1:
         raise wrong(
             "gpu",
             "{field} takes names (T4,L4), one range of memory (24GiB..) and one of compute "
