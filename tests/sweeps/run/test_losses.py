@@ -124,7 +124,7 @@ def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql
 
 @pytest.mark.ray
 def test_a_sweep_whose_head_is_lost_continues_on_another_cluster(postgresql):
-    url, count = postgresql.new_database(), 40
+    url, count = postgresql.new_database(), 24
     quickly = {"RAY_gcs_rpc_server_reconnect_timeout_s": "3"}
     with closing(SqlStore(url)) as store:
         with cluster_of({"cpus": 4, "trials": 4}) as cluster:

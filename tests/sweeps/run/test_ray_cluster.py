@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from advisor.domain import Status
 from advisor.errors import MeasuringError
 from advisor.sweeps.run.ray.executor import LOST_RUNS, RayExecutor
+from advisor.sweeps.trial.trial_process import LONGEST_PAUSES, REPEATS_WHEN_SPOILED
 from tests.sweeps import ray_clusters
 from tests.sweeps.builders import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, add_node, numbered
@@ -68,7 +69,9 @@ def test_a_kind_whose_nodes_never_come_costs_those_trials_only(on):
 
 
 def test_a_hung_trial_is_ended_and_costs_itself_only(on):
-    executor = on(ray_clusters.measured_never, timeout_of=lambda _trial: -18.0)
+    # A trial is given its limit for each repeat, the longest pauses and a minute: 20 s in all.
+    limit_seconds = (20 - 60 - LONGEST_PAUSES) / (REPEATS_WHEN_SPOILED + 1)
+    executor = on(ray_clusters.measured_never, timeout_of=lambda _trial: limit_seconds)
     rows = rows_of(executor, trials := numbered(6))
     assert rows[trials[0].trial_id].status is Status.TIMED_OUT
     assert {rows[trial.trial_id].status for trial in trials[1:]} == {Status.OK}
