@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from advisor.domain import Candidate, Rejected
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.engine.columns import Booleans, Floats, Integers
-from advisor.engine.fitting import with_fitted_disks
+from advisor.engine.disks import with_fitted_disks
 from advisor.engine.limits import (
     answering,
     best_rows,
