@@ -172,7 +172,10 @@ _ELSEWHERE = {
     **dict.fromkeys(product(("plan", "run", "list", "status"), ("--model", "--network")), _NETWORKS),
     **dict.fromkeys(product(("recommend", "report"), ("--budget", "--max-budget")), _BUDGET),
     **dict.fromkeys(
-        product(("recommend", "report"), ("--deadline", "--max-time")), "--max-hours limits a run"
+        product(("recommend", "report"), ("--deadline", "--max-time", "--hours")), "--max-hours limits a run"
+    ),
+    **dict.fromkeys(
+        product((*_ASKING, "memory"), ("--lora-rank", "--rank", "--lora-r")), "the rank is fixed at 16"
     ),
     **dict.fromkeys(product(_ASKING, ("--rps", "--qps")), _RATE),
     **dict.fromkeys(product(_ASKING, ("--latency-percentile", "--percentile")), _PERCENTILES),

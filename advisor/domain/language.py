@@ -286,13 +286,15 @@ class TuningMemoryUse(Struct, frozen=True, kw_only=True):
 
 
 class FineTuningCandidate(Struct, frozen=True, kw_only=True):
-    """A spec that tunes on `gpus_used` of its instance's GPUs; `precision` is what they compute in."""
+    """A spec that tunes on `gpus_used` of its instance's GPUs; `precision` is what they compute in, and where
+    `link_bound`, they exchange for longer than they compute."""
 
     spec: Spec
     model: str
     method: LlmMethod
     gpus_used: int
     link: Link
+    link_bound: bool = False
     micro_batch: int
     checkpointing: bool
     memory: TuningMemoryUse

@@ -6,13 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import exp, hypot, log
 from typing import Any, NamedTuple
 
 from advisor.catalog.support import CLOUD, quota_code, quota_name
 from advisor.domain import HOURS_PER_MONTH, Market
-from advisor.domain.money import NINE_IN_TEN
-from advisor.models.bayes import gaussian_multiplier
 
 Record = Mapping[str, Any]
 
@@ -155,14 +152,11 @@ def run_usd(spec: Record | None) -> float | None:
     return run and run["usd"] and run["usd"]["median"]
 
 
-def most_run_usd(run: Mapping[str, Any], confidence: float) -> float | None:
-    """Return the upper bound of a run's dollars at a confidence, combining the uncertainty of rate and price,
-    which are independent. None without a price or a bound."""
-    usd, ends = run["usd"], run.get("usd_by_price")
-    if usd is None or usd["upper"] is None or not usd["median"] or not ends:
-        return float(usd["upper"]) if usd and usd["upper"] is not None else None
-    price = log(ends["high"] / usd["median"]) * gaussian_multiplier(confidence) / NINE_IN_TEN
-    return float(usd["median"] * exp(hypot(log(usd["upper"] / usd["median"]), price)))
+def most_run_usd(run: Mapping[str, Any]) -> float | None:
+    """Return the dollars of a run's longest time at the price shown, whose own range has a line elsewhere.
+    None without a price or a bound."""
+    most: float | None = run["usd"] and run["usd"]["upper"]
+    return most
 
 
 def section_run_usd(section: Record) -> float | None:
@@ -254,7 +248,7 @@ def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
         whole = safe_spec(document)
         if safe and run_usd(document["recommendation"]) is None:
             usd_per_hour.append(safe["total_usd_per_hour"])
-        elif whole and (most := most_run_usd(whole["run"], whole["predicted"]["confidence"])) is not None:
+        elif whole and (most := most_run_usd(whole["run"])) is not None:
             runs.append(most)
         else:
             without.append(section["name"])

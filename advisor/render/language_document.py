@@ -233,6 +233,7 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
             "model": candidate.model,
             "method": str(candidate.method),
             "link": str(candidate.link),
+            "bound_by": "links" if candidate.link_bound else "gpus",
             "precision": str(candidate.precision),
             **fields(candidate, "micro_batch checkpointing"),
             "memory_per_gpu": asdict(candidate.memory),

@@ -30,7 +30,7 @@ from advisor.domain import (
     Withheld,
     Workload,
 )
-from advisor.domain.results import is_measured
+from advisor.domain.results import UNMEASURED_METHOD, is_measured
 from advisor.messages import Message
 
 if TYPE_CHECKING:
@@ -175,13 +175,14 @@ def gpu_prediction_block(workload: Workload | None, prediction: Prediction | Non
 def risk(claim: Claim) -> int:
     """Return a claim's risk, from 0 (very low) to 4 (very high): the highest by width of the interval, by
     facts outside what was measured, and by how often such bounds held on withheld data. One fact outside
-    gives 2, three give 3. Bounds that held in less than 85, 75 or 60 % give 2, 3 or 4, and an untested model
-    gives 3. An uncalibrated claim has the highest risk."""
+    gives 2; three, or a method that nobody measured, give 3. Bounds that held in less than 85, 75 or 60 %
+    give 2, 3 or 4, and an untested model gives 3. An uncalibrated claim has the highest risk."""
     if not claim.calibrated:
         return len(RISKS) - 1
     outside, held = len(claim.extrapolation), claim.withheld.held_percent if claim.withheld else 100.0
     by_width = next((i for i, least in enumerate(_RISK_SHARES) if claim.sure_share >= least), 4)
-    by_facts = 3 if outside >= 3 else 2 if outside else 0
+    calculated = any(getattr(fact, "code", "") == UNMEASURED_METHOD for fact in claim.extrapolation)
+    by_facts = 3 if outside >= 3 or calculated else 2 if outside else 0
     by_held = 3 if is_untested(claim) else next((i for i, least in _RISK_HELD if held < least), 0)
     return max(by_width, by_facts, by_held)
 

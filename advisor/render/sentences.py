@@ -249,8 +249,10 @@ def dated_usd(record: Record, t: Texts) -> str:
 
 
 def _counted(count: float) -> str:
-    """Return a count: '90', '1,281,167', or '50M' if it has few enough digits."""
-    return f"{count / 1e6:g}M" if count >= 1e6 and count % 1e4 == 0 else f"{count:,.12g}"
+    """Return a count: '90', '1,281,167', or '50M' and '2B' if it has few enough digits."""
+    if count < 1e6 or count % 1e4:
+        return f"{count:,.12g}"
+    return f"{count / 1e6:g}M" if count < 1e9 else f"{count / 1e9:g}B"
 
 
 def _range(limits: Record, *, write: Callable[[float], str]) -> str:

@@ -107,7 +107,6 @@ _COUNTED = {
     "GPU": (Message("{count} GPU"), Message("{count} GPUs")),
     "epoch": (Message("{count} epoch"), Message("{count} epochs")),
     "sample": (Message("{count} sample"), Message("{count} samples")),
-    "sequence": (Message("{count} sequence"), Message("{count} sequences")),
 }
 
 

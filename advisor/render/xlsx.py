@@ -204,7 +204,7 @@ def _pick(section: Record, hours: float) -> Record | None:
     month = {"usd_per_month": month_usd(section)}
     ends: dict[str, float | None] = {"hours": hours}
     if run is not None:
-        ends = {"run_usd": run, "most_usd": most_run_usd(spec["run"], spec["predicted"]["confidence"])}
+        ends = {"run_usd": run, "most_usd": most_run_usd(spec["run"])}
     sure = {"probability": decision_of(answer).get("probability")}
     return _bound({**section["answer"]["spec"], **sure, **month, **ends}, section)
 

@@ -20,7 +20,7 @@ from advisor.domain.language import (
     TuningMemoryUse,
     TuningPrediction,
 )
-from advisor.domain.results import DECIDES, Span
+from advisor.domain.results import DECIDES, START, Span
 from advisor.domain.words import Link, LlmMethod, LlmPrecision, Protocol
 from advisor.engine.assumptions import assumed_facts, ranking_assumptions, start_assumption
 from advisor.engine.candidates import rejected_offer
@@ -251,6 +251,7 @@ class TuningTask(
             method=request.method,
             gpus_used=tuning.gpus,
             link=Link(tuning.link),
+            link_bound=self.predictor.is_link_bound(tuning),
             micro_batch=int(tuning.micro_batch or 1),
             checkpointing=tuning.checkpointing != Checkpointing.NONE,
             memory=_memory_use(option.settled),
@@ -433,11 +434,10 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
         yield Message("AdamW with 32-bit weights, gradients and moments")
     else:
         yield Message(
-            "{method}: adapters of rank {rank} (fixed) on every linear layer, AdamW in 32 bits ({option})",
+            "{method}: adapters of rank {rank} on every linear layer, AdamW in 32 bits (both are fixed)",
             code=DECIDES,
             method=request.method,
             rank=ADAPTER_RANK,
-            option=FieldName("method"),
         )
     yield Message(
         "packed sequences of {sequence:,} tokens ({option}), at least {count} of them in an optimizer step",
@@ -449,14 +449,18 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
     if request.micro_batch is None and chosen is not None:
         yield Message("micro-batch and checkpointing as fit and are fastest")
     yield Message("one instance tunes: several that share a run are not modelled")
-    start = request.start_hours
-    if chosen is not None and request.start_minutes is None:
-        hours = chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 3600
-        start = max(request.start_hours, round(60 * hours) / 60)
-        load = Message(
-            "up to {load:hours} of the start to store and read the weights at the disk's rate; a slower "
-            "download is not counted"
+    hours = chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 3600 if chosen else 0.0
+    load = round(60 * (hours - request.start_hours))
+    if request.start_minutes is None and load > 0:
+        yield Message(
+            "a start of {minutes:g} min counted ({option}): {boot:g} to boot, {load} to store and read the "
+            "weights at the disk's rate (a download may be slower); validation and checkpoints not",
+            code=START,
+            minutes=60 * request.start_hours + load,
+            boot=60 * request.start_hours,
+            load=load,
+            option=FieldName("start_minutes"),
         )
-        yield Message(load.text, load=start - request.start_hours)
-    yield start_assumption(start)
+    else:
+        yield start_assumption(request.start_hours)
     yield from ranking_assumptions(request, chosen, Message("cost per run"))

@@ -237,7 +237,8 @@ def _started(text: str, document: Record, t: Texts) -> str:
     said = next((each for each in document["assumptions"] if _code(each) == START), None)
     if not run or said is None or (minutes := said.parameters["minutes"]) < 0.6 * run["hours"]["median"]:
         return text
-    return t("brief.started", run=text, minutes=f"{minutes:g}")
+    load = said.parameters.get("load")
+    return t("brief.loaded" if load else "brief.started", run=text, minutes=f"{minutes:g}", load=load)
 
 
 def _smaller(document: Record, t: Texts) -> Iterator[str]:
@@ -345,7 +346,7 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     if run:
         text = t("brief.run", rate=rate, hours=format_span(run["hours"]["median"]))
         if spec["probability"] is not None:
-            text += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(run, confidence, t))
+            text += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(run, t))
         return [text]
     offered = serving and serving["offered_requests_per_second"]
     if serving and not (request.get("users") or offered):
@@ -368,9 +369,9 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     return [t.listed(filter(None, says)) for says in ((rate, times, costs), (rate, times), (rate, limited))]
 
 
-def _most_of_run(run: Record, confidence: float, t: Texts) -> str:
+def _most_of_run(run: Record, t: Texts) -> str:
     """'8 h 42 min, $16.20': the upper bounds of a run's time and cost."""
-    hours, usd = run["hours"]["upper"], most_run_usd(run, confidence)
+    hours, usd = run["hours"]["upper"], most_run_usd(run)
     time = format_span(hours, up=True) if hours is not None else t("unknown")
     return time if usd is None else t("brief.and", hours=time, usd=short_usd(usd))
 
@@ -421,8 +422,9 @@ def _risk_text(spec: Record, field: str, which: str, most: float, t: Texts) -> s
 
 def binding_text(spec: Record, t: Texts) -> str:
     """Return the bottleneck and the stage that would bind next; for fine-tuning, only what binds the GPUs."""
-    if "tuning" in spec:
-        return t("stage.accelerator" if spec["predicted"]["gpus_used"] == 1 else "stage.linked")
+    if "tuning" in spec:  # documents of earlier versions do not tell the links apart
+        binds = spec["tuning"].get("bound_by", "gpus")
+        return t("stage.accelerator" if spec["predicted"]["gpus_used"] == 1 else f"stage.{binds}")
     text, used = bound_name(spec, t), spec.get("utilization", {})
     share, stage = max(((used[name], name) for name in used if name != spec["bottleneck"]), default=(0.0, ""))
     if share < _NEXT:
@@ -439,7 +441,7 @@ def sure_text(document: Record, t: Texts) -> str:
     predicted, run = spec["predicted"], spec.get("run")
     unit = t.known(f"unit.{predicted['unit']}", predicted["unit"])
     rate = f"{lower_rate(predicted['throughput']['lower'])} {unit}"
-    bounds = t("brief.within", rate=rate, most=_most_of_run(run, predicted["confidence"], t)) if run else rate
+    bounds = t("brief.within", rate=rate, most=_most_of_run(run, t)) if run else rate
     key = "brief.unlimited" if run or spec.get("serving") else "brief.unaimed"
     return t(key, percent=percent(predicted["confidence"]), bounds=bounds)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
+from advisor.domain.words import LlmEngine
 from advisor.messages import Message, format_usd, short_usd
 from advisor.render.blocks import (
     Block,
@@ -164,12 +165,28 @@ def _today(section: Record, t: Texts) -> Iterator[Leaf]:
     """Yield the command to repeat on the day of renting, with live prices if the cloud offers them."""
     command, spec = section["command"], section["answer"]["spec"]
     if command:
-        yield Paragraph(t("next.again"))
+        format = _start_format(section["recommendation"])
+        yield Paragraph(t("next.again") if format is None else t("next.export", format=format))
         if is_live(spec["cloud"], spec["market"]) and is_language(section["recommendation"]):
             yield Command(str(refresh_command(spec["cloud"], spec["region"])))
         elif is_live(spec["cloud"], spec["market"]) and " --live" not in command:
             command += " --live"
         yield Command(command)
+
+
+# A tool that starts machines of a cloud.
+_STARTED_BY = {"aws": "terraform", "gcp": "skypilot", "azure": "skypilot"}
+
+
+def _start_format(answer: Record) -> str | None:
+    """Return a format of `--export` that starts an answer's spec; None if each would be refused."""
+    spec = answer["recommendation"]
+    serving = spec.get("serving", {})
+    is_vllm = serving.get("engine", LlmEngine.VLLM) == LlmEngine.VLLM
+    if "tuning" in spec or not is_vllm or answer["request"].get("config"):
+        return None
+    format = _STARTED_BY.get(spec["cloud"])
+    return "skypilot" if format and "pipeline_parallel" in serving.get("placement", {}) else format
 
 
 # The rows for those who pay; how it runs and what is assumed are in the appendix.

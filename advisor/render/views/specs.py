@@ -11,7 +11,6 @@ from advisor.domain import Task
 from advisor.domain.words import ENGINES
 from advisor.messages import Message, ceil_ms, format_count, format_span, format_usd, short_usd
 from advisor.render.blocks import Facts, lower_rate, translated
-from advisor.render.facts import most_run_usd
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import count_text, gib_text, gpu_text, seconds_text, speculation_message
 from advisor.render.sentences import bound_name
@@ -168,17 +167,12 @@ def _run(run: Record, request: Record, confidence: float) -> Message:
 
 
 def _run_cost(run: Record, confidence: float) -> Message:
-    """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 of both $41.20'."""
-    text, most = _bounded(run["usd"], short_usd, short_usd, confidence), most_run_usd(run, confidence)
-    ends = run.get("usd_by_price")
-    if most is None or not ends or ends["high"] <= SURE * ends["low"]:
+    """'median $10.13, p90 $14.70; by its price $4.739 to $55.29'."""
+    text, ends = _bounded(run["usd"], short_usd, short_usd, confidence), run.get("usd_by_price")
+    if not ends or ends["high"] <= SURE * ends["low"]:
         return text
     return Message(
-        "{usd}; by its price {low} to {high}, {p90} of both {upper}",
-        usd=text,
-        **{end: short_usd(usd) for end, usd in ends.items()},
-        p90=upper_name(confidence),
-        upper=short_usd(most),
+        "{usd}; by its price {low} to {high}", usd=text, **{end: short_usd(usd) for end, usd in ends.items()}
     )
 
 
@@ -396,13 +390,12 @@ def _requests(rates: Record, most: Record, confidence: float) -> Message:
 
 
 def tuning_messages(tuning: Record) -> list[Message]:
-    """'bf16', '2 sequences per GPU at a time', 'activations kept': how fine-tuning runs."""
-    batch = counted_message("sequence", tuning["micro_batch"])
+    """'bf16', 'micro-batch 2', 'activations kept': how fine-tuning runs."""
     kept = Message("activations kept")
     if tuning["checkpointing"]:
         kept = Message("activations recomputed (checkpointing)")
     computes = [Message(tuning["precision"])] if "precision" in tuning else []  # earlier versions lack it
-    return [*computes, Message("{sequences} per GPU at a time", sequences=batch), kept]
+    return [*computes, Message("micro-batch {size}", size=tuning["micro_batch"]), kept]
 
 
 def tuning_facts(spec: Record) -> list[Fact]:

@@ -138,7 +138,7 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
         for section in answered
         if section_run_usd(section)
         if (spec := section["recommendation"]["recommendation"])
-        and (upper := most_run_usd(spec["run"], spec["predicted"]["confidence"])) is not None
+        and (upper := most_run_usd(spec["run"])) is not None
     ]
     texts = []
     for upper, often, section in sorted(bounds, key=lambda bound: -bound[0])[:_MOST_NAMES]:

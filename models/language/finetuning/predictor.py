@@ -17,15 +17,16 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.domain import Withheld
+from advisor.domain.results import UNMEASURED_METHOD
 from advisor.domain.words import LlmMethod
 from advisor.errors import DataError
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, HalfWidths, gaussian_multiplier, multipliers
 from advisor.models.bundled import withheld_tests
 from advisor.models.language.deployments import unmeasured_parts
-from advisor.models.language.finetuning.belief import NOISE, Belief
+from advisor.models.language.finetuning.belief import NOISE, Belief, parts_of
 from advisor.models.language.finetuning.memory import TuningMemory, finetuning_memory
-from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
+from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding, work_of
 from advisor.models.language.memory import card_gib
 
 # Micro-batches that are tried, and the most tokens of one: with more, a GPU gets no faster.
@@ -79,6 +80,11 @@ class FineTuningPredictor(Struct, frozen=True):
         bounds = Bounds(*(used * np.exp(-np.maximum(log, estimates.least)) for log in logs))
         return TuningRates(bounds, all(each.calibrated for each in widths))
 
+    def is_link_bound(self, tuning: FineTuning) -> bool:
+        """Whether the links between the GPUs take longer than what the GPUs compute and read."""
+        parts = parts_of(work_of([Run.of_question(tuning)]), self.belief.mean)
+        return bool(parts.gathers + parts.all_reduces > parts.arithmetic + parts.memory)
+
     def withheld(self, tuning: FineTuning) -> Withheld:
         """The withheld test that is most similar to a tuning."""
         known = self.belief.has_gpu(Run(tuning))
@@ -88,36 +94,32 @@ class FineTuningPredictor(Struct, frozen=True):
         """The features of a tuning that no measured row has, in words. QLoRA is one: no row with a rate is
         of it (`tests/models/language/test_finetuning.py` counts them)."""
         run = Run(tuning)
-        parts = [
+        calculated = Message(
+            "{method} was never measured: its rate is calculated from its arithmetic",
+            code=UNMEASURED_METHOD,
+            method=tuning.method,
+        )
+        return (
+            *([calculated] if tuning.method == LlmMethod.QLORA else []),
             *unmeasured_parts(
                 tuning.gpu.name,
                 tuning.model.name,
                 Message("finetuning"),
                 gpu_known=self.belief.has_gpu(run),
                 model_known=self.belief.has_model(run),
-            )
-        ]
-        if tuning.method == LlmMethod.QLORA:
-            parts.append(Message("rates of qlora were not measured: they are calculated from its arithmetic"))
-        return tuple(parts)
+            ),
+        )
 
     def settled(self, tunings: Sequence[FineTuning]) -> list[Settled | None]:
         """Each tuning with its fastest settings that fit in memory; None if none fit."""
         options = [list(_fitting(tuning)) for tuning in tunings]
-        flat = [option.tuning for each in options for option in each]
+        flat = [option for each in options for option in each]
         if not flat:
             return [None] * len(tunings)
-        rates = iter(self.tokens_per_second(flat).tokens_per_second.median.tolist())
-        result: list[Settled | None] = []
-        for each in options:
-            # Of equally fast options the first, which leaves most memory free.
-            best = max(
-                zip((next(rates) for _ in each), each, strict=True),
-                key=lambda pair: pair[0],
-                default=(0.0, None),
-            )
-            result.append(best[1])
-        return result
+        medians = self.tokens_per_second([option.tuning for option in flat]).tokens_per_second.median
+        rate_of = dict(zip(map(id, flat), medians.tolist(), strict=True))
+        # Of equally fast options the first, which leaves most memory free.
+        return [max(each, key=lambda option: rate_of[id(option)], default=None) for each in options]
 
     def widths(self, kind: str, confidence: float) -> HalfWidths:
         """How many predicted deviations the bounds lie away. A GPU is one draw, however many rows it has: so

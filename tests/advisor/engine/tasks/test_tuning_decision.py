@@ -48,7 +48,7 @@ def answer(**fields: Any) -> FineTuningRecommendation:
     ("changed", "said"),
     [
         ({"gpus": ("H100",), "target_tokens_per_second": 60_000}, ()),
-        ({"gpus": ("V100",), "method": LlmMethod.QLORA, "max_gpus": 1}, ("V100", "qlora")),
+        ({"gpus": ("V100",), "method": LlmMethod.QLORA, "max_gpus": 1}, ("qlora", "V100")),
         (
             {"gpus": ("H100",), "model": "Qwen/Qwen2.5-14B", "target_tokens_per_second": 20_000},
             ("Qwen2.5-14B",),

@@ -1,0 +1,96 @@
+"""What somebody who tunes a language model reads, and what of it agrees with other commands."""
+
+import json
+
+import pytest
+
+TUNE = "recommend --task finetuning --tokens 50M --model"
+LARGE = f"{TUNE} llama-3.1-70b --method qlora --max-hours 24"
+ANY_CLOUD = f"{TUNE} llama-3.1-8b --method lora --max-hours 24 --cloud any --gpu L40S"
+
+
+@pytest.fixture
+def brief(shown):
+    """Ask a question; returns the short answer in one line."""
+    return lambda words, *more: " ".join(shown(*words.split(), *more).split())
+
+
+@pytest.mark.parametrize(
+    "words", ["Qwen/Qwen3-8B", "llama-3.1-70b --max-gpus 1", "llama-3.1-70b --cloud any"]
+)
+def test_qlora_is_always_said_to_be_unmeasured_and_its_evidence_is_weak(brief, answer, words):
+    text = brief(f"{TUNE} {words} --method qlora")
+    assert "weak evidence" in text
+    assert "tested on full and lora: qlora was never measured" in text
+    assert answer(*f"{TUNE} {words} --method qlora".split())["recommendation"]["risk"] >= 3
+    assert "qlora" not in brief(f"{TUNE} {words} --method lora").partition("based on")[2]
+
+
+def test_the_dollars_of_a_bound_are_its_hours_at_the_price_shown(answer, brief, shown):
+    """The range of the price itself has a line; a report's sums agree."""
+    spec = answer(*ANY_CLOUD.split())["recommendation"]
+    run, price = spec["run"], spec["price"]
+    assert price["total_low_usd_per_hour"] < price["total_high_usd_per_hour"]
+    assert run["usd"]["upper"] == pytest.approx(run["hours"]["upper"] * price["total_usd_per_hour"])
+    bound = f" and ${run['usd']['upper']:.2f})"
+    assert bound in brief(ANY_CLOUD)
+    report = json.loads(shown("report", *ANY_CLOUD.split()[1:], "--format", "json"))
+    assert report["totals"]["safe"]["run_usd"] == pytest.approx(run["usd"]["upper"])
+
+
+@pytest.mark.parametrize(
+    ("model", "instance", "binds"),
+    [
+        ("llama-3.1-8b", "g6e.xlarge", "GPU"),
+        ("llama-3.1-8b", "g6e.12xlarge", "GPUs"),
+        ("llama-3.1-70b", "g6e.48xlarge", "the links between the GPUs"),
+    ],
+)
+def test_links_bind_only_where_they_take_longer_than_the_gpus(answer, shown, model, instance, binds):
+    words = f"--task finetuning --method lora --tokens 50M --model {model} --instance {instance}".split()
+    text = shown("predict", *words)
+    assert f"bound by    {binds}\n" in text
+    assert (answer("predict", *words)["tuning"]["bound_by"] == "links") == ("links" in binds)
+
+
+def test_the_parts_of_a_start_add_up_and_nothing_is_said_of_no_loading(shown, answer):
+    words = LARGE.replace("recommend", "predict").replace(" --max-hours 24", "").split()
+    loaded = " ".join(answer(*words, "--instance", "2B200.60V", "--cloud", "verda")["assumptions"])
+    assert "a start of 33 min counted (--start-minutes): 10 to boot, 23 to store and read" in loaded
+    at_once = shown(*words, "--instance", "p5.48xlarge")
+    assert "a start of 10 min counted" in at_once
+    assert " 0 " not in at_once.partition("Assumptions")[2]
+
+
+def test_what_cannot_be_asked_has_a_way_on(stderr):
+    words = f"{TUNE} llama-3.1-8b --method lora".split()
+    assert "the rank is fixed at 16" in stderr(*words, "--lora-rank", "64")
+    assert "--max-hours limits a run" in stderr(*words, "--hours", "12")
+
+
+@pytest.mark.parametrize(
+    ("words", "format"),
+    [
+        ("--task finetuning --model llama-3.1-8b --tokens 50M", None),
+        ("--task generation --model llama-3.1-8b --users 4", "terraform"),
+        ("--task generation --model llama-3.1-8b --users 4 --engine sglang", None),
+        ("--task inference --model resnet50 --cloud gcp", "skypilot"),
+        ("--task inference --model resnet50 --cloud verda", None),
+    ],
+)
+def test_a_report_names_only_a_start_file_that_is_not_refused(shown, stderr, words, format):
+    text = shown("report", *words.split(), "--format", "md")
+    assert "Ask again on the day you rent" in text
+    assert ("with --export" in text) == (format is not None)
+    if format:
+        assert f"--export {format}" in text
+        shown("recommend", *words.split(), "--export", format)
+    else:
+        stderr("recommend", *words.split(), "--export", "terraform")
+
+
+def test_counts_are_echoed_as_people_write_them(brief):
+    text = brief(f"{TUNE} llama-3.1-70b --method lora --tokens 2B --max-gpus 1 --micro-batch 1")
+    assert "2B tokens in all" in text
+    assert "at most 1 of its GPUs" in text
+    assert "micro-batch 1" in text
