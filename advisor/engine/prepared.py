@@ -227,7 +227,6 @@ class Preparations:
 
     def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 512) -> None:
         self.catalog, self.model = catalog, model
-        self._remembering = model.remembering()
         self._predictions = Kept[tuple[Workload, float], Predictions](most)
         self._listings = Kept[OfferQuery, Listing](_MOST_LISTINGS)
         self._sites = Kept[tuple[object, ...], Site](most)
@@ -251,7 +250,7 @@ class Preparations:
         key = key_of(request)
 
         def made() -> Prepared:
-            return Prepared(key, self._site(key), self.catalog, self._remembering, self._predictions_of(key))
+            return Prepared(key, self._site(key), self.catalog, self.model, self._predictions_of(key))
 
         return self._prepared.of(key, made)
 
@@ -266,7 +265,7 @@ class Preparations:
     def _predictions_of(self, request: NetworkQuestion) -> Predictions:
         """The predictions of the request's network at its confidence."""
         key = replace(plain_workload(request), batch_size=1), request.confidence
-        make = partial(Predictions, self.catalog, self._remembering, request.confidence)
+        make = partial(Predictions, self.catalog, self.model, request.confidence)
         return self._predictions.of(key, make)
 
 

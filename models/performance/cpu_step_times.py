@@ -7,9 +7,9 @@ conditions it."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -21,10 +21,10 @@ from advisor.errors import UsageError
 from advisor.models.bayes import Floats, multipliers
 from advisor.models.bundled import CPU_STEP_TIMES, IdentityCache, read_bundled_array
 from advisor.models.performance.cpu_step_time import CpuConditions, relative_width
-from advisor.models.performance.machines import SAME_SCORE, ReferenceCpu
+from advisor.models.performance.machines import SAME_SCORE, Columns, ReferenceCpu, distinct
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.performance.pipeline import CpuStep, Pipeline
-from advisor.models.performance.posterior import Cell, Estimates, Posterior, posterior_of, quantiles_of
+from advisor.models.performance.posterior import Cell, Posterior, posterior_of, quantiles_of
 from advisor.models.performance.step_parameters import Step
 
 # Log standard deviation of step times on a machine that others use too.
@@ -36,17 +36,13 @@ OWN_CPU, ANOTHER_CPU = "own", "another"
 # Standard error of a user's own measurement of a step.
 TRIAL_SIGMA = 0.03
 
-_T = TypeVar("_T")
-# Batch size, cores, width (0: unknown), and which CPU it is.
-_Kind = tuple[float, float, float, str]
+# Means and variances of log seconds at the measured CPU's speed, by batch size, cores, width (0: unknown) and
+# name of the CPU. One answer needs the same steps several times, first to see whether an instance type is
+# worth considering.
+_ESTIMATED: IdentityCache[dict[tuple[float, float, float, str], tuple[float, float]]] = IdentityCache(64)
 
 
-# Means and variances of log seconds at the measured CPU's speed. One answer needs the same steps several
-# times, first to see whether an instance type is worth considering.
-_ESTIMATED: IdentityCache[dict[_Kind, tuple[float, float]]] = IdentityCache(64)
-
-
-class CpuRates(Struct, frozen=True):
+class CpuRates(NamedTuple):
     """Samples/s of n steps, half widths of their logarithms, and whether held-out residuals back these."""
 
     samples_per_second: Floats
@@ -55,7 +51,7 @@ class CpuRates(Struct, frozen=True):
     calibrated: bool
 
 
-class CpuColumns(Struct, frozen=True):
+class CpuColumns(Columns, frozen=True):
     """CPUs as columns (n,): physical cores; single-thread speed and width of the arithmetic units (nan:
     unknown), both relative to the measured CPU; and the CPU's name, "" for the measured one."""
 
@@ -63,10 +59,6 @@ class CpuColumns(Struct, frozen=True):
     speed: Floats
     width: Floats
     cpu: NDArray[np.str_]
-
-    def kinds(self) -> tuple[list[Any], ...]:
-        """The properties of a step that its time depends on, as columns; 0 for unknown widths."""
-        return self.cores.tolist(), np.nan_to_num(self.width).tolist(), self.cpu.tolist()
 
 
 class CpuStepTimes(Struct, frozen=True, kw_only=True):
@@ -85,22 +77,20 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
         self, facts: NetworkFacts, task: Task, batch_sizes: Floats, cpus: CpuColumns, confidence: float
     ) -> CpuRates:
         """The rate of a step at each of `batch_sizes` (n,) on the CPU of the same row of `cpus` (n,)."""
-        kinds = zip(batch_sizes.tolist(), *cpus.kinds(), strict=True)
-        distinct, which = _distinct(kinds)
-        result = self._estimates(facts, task, distinct)
-        seconds = np.exp(result.mean)[which] / cpus.speed
-        spread = np.sqrt(result.variance + ROW_SIGMA**2)[which]
+        mean, variance = self._estimates(facts, task, batch_sizes, cpus)
+        spread = np.sqrt(variance + ROW_SIGMA**2)
         group = CELL if f"{facts.key}/{task}" in self.networks else NETWORK
         by = multipliers(self.quantiles.get(group, ()), confidence)
-        return CpuRates(batch_sizes / seconds, by.lower * spread, by.upper * spread, by.calibrated)
+        rates = batch_sizes / (np.exp(mean) / cpus.speed)
+        return CpuRates(rates, by.lower * spread, by.upper * spread, by.calibrated)
 
     def most(self, facts: NetworkFacts, task: Task, batch_sizes: Sequence[float], cpus: CpuColumns) -> Floats:
         """The largest median rate of each CPU (n,) over all `batch_sizes`, in samples per second."""
-        distinct, which = _distinct(zip(*cpus.kinds(), strict=True))
-        every = [(size, *kind) for size in batch_sizes for kind in distinct]
-        result = self._estimates(facts, task, every)
-        logs = np.log([size for size, *_ in every]) - result.mean
-        most: Floats = np.exp(logs.reshape(len(batch_sizes), -1).max(axis=0))[which] * cpus.speed
+        first, which = distinct(cpus.cores, cpus.width, cpus.cpu)
+        sizes = np.repeat(np.array(batch_sizes, dtype=float), len(first))
+        mean, _ = self._estimates(facts, task, sizes, cpus.take(np.tile(first, len(batch_sizes))))
+        logs = (np.log(sizes) - mean).reshape(len(batch_sizes), -1)
+        most: Floats = np.exp(logs.max(axis=0))[which] * cpus.speed
         return most
 
     def condition(self, cells: Sequence[Cell], seconds: Floats) -> CpuStepTimes:
@@ -110,8 +100,14 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
         own = {f"{cell.network}/{cell.step.conditions.task}" for cell in cells}
         return replace(self, posterior=posterior, networks=self.networks | own)
 
-    def _estimates(self, facts: NetworkFacts, task: Task, kinds: Sequence[_Kind]) -> Estimates:
-        """Log seconds of a step of each kind, at the measured CPU's speed."""
+    def _estimates(
+        self, facts: NetworkFacts, task: Task, batch_sizes: Floats, cpus: CpuColumns
+    ) -> tuple[Floats, Floats]:
+        """Mean and variance (n,) of the log seconds of a step at the measured CPU's speed. Apart from speed,
+        CPUs come in few kinds."""
+        first, which = distinct(batch_sizes, cpus.cores, cpus.width, cpus.cpu)
+        columns = (batch_sizes, cpus.cores, np.nan_to_num(cpus.width), cpus.cpu)
+        kinds = list(zip(*(column[first].tolist() for column in columns), strict=True))
         by_kind = _ESTIMATED.get((self.posterior, facts), task, dict)
         fresh = [kind for kind in kinds if kind not in by_kind]
         if fresh:
@@ -122,15 +118,8 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
             result = self.posterior.predict(cells)
             each = zip(result.mean.tolist(), result.variance.tolist(), strict=True)
             by_kind.update(zip(fresh, each, strict=True))
-        mean, variance = np.array([by_kind[kind] for kind in kinds]).T
-        return Estimates(mean, variance, np.zeros(len(mean)))
-
-
-def _distinct(kinds: Iterable[_T]) -> tuple[list[_T], list[int]]:
-    """The distinct kinds, and the index of each row's kind: apart from speed, CPUs come in few kinds."""
-    places: dict[_T, int] = {}
-    which = [places.setdefault(kind, len(places)) for kind in kinds]
-    return list(places), which
+        mean, variance = np.array([by_kind[kind] for kind in kinds])[which].T
+        return mean, variance
 
 
 def cpu_cell(facts: NetworkFacts, how: CpuConditions, batch_size: float) -> Cell:
@@ -158,24 +147,27 @@ def cpu_step_times_from(record: Any) -> CpuStepTimes:
 
 
 def rates_on_cpu(
-    workload: Workload,
-    batch_sizes: Floats,
+    workloads: Sequence[Workload],
     facts: NetworkFacts,
     pipeline: Pipeline,
     cpus: CpuColumns,
     confidence: float,
 ) -> CpuRates:
-    """Rates of the workload's network alone, with `batch_sizes` (n,) on `cpus` (n,).
+    """The rate of each workload (n, of one network and task) alone on the CPU of the same row.
 
     Raises `UsageError` for a network whose operations in that task are unknown."""
-    if workload.task not in facts.kernels:
+    first = workloads[0]
+    if first.task not in facts.kernels:
         raise UsageError(
             "what {network} computes in {task} is not known, and so no rate on a CPU",
             hint="ask for an instance with a GPU",
-            network=workload.network,
-            task=workload.task,
+            network=first.network,
+            task=first.task,
         )
-    return step_times_on_cpu(pipeline).rates(facts, workload.task, batch_sizes, cpus, confidence)
+    sizes = np.array([workload.batch_size for workload in workloads], dtype=float)
+    rates = step_times_on_cpu(pipeline).rates(facts, first.task, sizes, cpus, confidence)
+    passes = np.array([workload.dataset.passes for workload in workloads])
+    return rates._replace(samples_per_second=rates.samples_per_second / passes)
 
 
 def published_on_cpu(workload: Workload, facts: NetworkFacts, resources: Resources) -> float:

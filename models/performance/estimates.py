@@ -7,11 +7,9 @@ get a wider interval because of that."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.models.bayes import Floats, gaussian_multiplier, half_widths
@@ -21,6 +19,7 @@ from advisor.models.performance.machines import (
     SECOND_THREAD_SIGMA,
     Columns,
     Integers,
+    ResourceTable,
 )
 from advisor.models.performance.pipeline import (
     ALL_TRIALS,
@@ -76,7 +75,7 @@ class Estimates(Columns, frozen=True):
         return np.asarray(self.weights.argmax(axis=1))
 
 
-class Alone(NamedTuple):
+class Alone(Columns, frozen=True):
     """Rates of the network alone, on GPUs or CPUs, as columns (n,): samples per second (infinite without a
     network), half widths of their logarithms, whether residuals back those, and the log of the hardware's
     peak rate over the rate."""
@@ -88,75 +87,73 @@ class Alone(NamedTuple):
     room: Floats
 
 
-class StageErrors(Struct, frozen=True):
-    """Causes of errors in the rates of each request's stages, as columns of shape (n,).
+class Spread(Columns, frozen=True):
+    """Errors of n requests at one confidence, without those of disks: half widths of the stages' log rates,
+    as columns (n,).
 
-    `several` (4, n) is the effect of using several GPUs (`ScaledRows.columns`). `other_format`: a CPU
-    computes in a format that was not measured. `other_architecture`: the CPU has another instruction set
-    than the measured one."""
+    `lower` and `upper` are those of the accelerator, with the cores' where the network runs on them.
+    `calibrated` says whether residuals back these; `log_most` is the log of a rate that none exceeds."""
 
-    alone: Alone
-    several: Floats
-    other_format: Booleans
-    copy_assumed: Booleans
-    other_architecture: Booleans
-
-
-class Spread(Struct, frozen=True):
-    """Errors of n requests at one confidence, without those of disks.
-
-    `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the same m up.
-    `by_group` (groups, 3) holds the half widths of `TRIAL_GROUPS` and whether residuals back them;
-    `calibrated` (n,) says whether residuals back the accelerator's. `quantile` is the standard normal
-    quantile of the confidence; `log_most` (n,) is the log of a rate that none exceeds."""
-
-    shifts: Floats
-    by_group: Floats
+    host: Floats
+    lower: Floats
+    upper: Floats
+    transfer: Floats
     calibrated: Booleans
-    quantile: float
     log_most: Floats
 
-    def take(self, rows: NDArray[np.intp]) -> Spread:
-        """The errors of some of the requests, by their numbers."""
-        log_most, calibrated = self.log_most[rows], self.calibrated[rows]
-        return replace(self, shifts=self.shifts[:, :, rows], calibrated=calibrated, log_most=log_most)
 
-    def beside(self, other: Spread) -> Spread:
-        """The errors of these requests, followed by those of `other`, which has the same confidence."""
-        return replace(
-            self,
-            shifts=np.concatenate([self.shifts, other.shifts], axis=2),
-            calibrated=np.concatenate([self.calibrated, other.calibrated]),
-            log_most=np.concatenate([self.log_most, other.log_most]),
-        )
+def spread_of(
+    columns: PipelineColumns,
+    alone: Alone,
+    scaled: Floats,
+    machines: ResourceTable,
+    other_format: Booleans,
+    pipeline: Pipeline,
+    confidence: float,
+) -> Spread:
+    """The errors of stages; `estimates` adds those of disks and of whole trials. `scaled` (4, n) is the
+    effect of several GPUs (`scaling.scaled_rows`); `other_format` (n,): a CPU computes in a format that was
+    not measured.
 
-
-def spread_of(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, confidence: float) -> Spread:
-    """The errors of stages and of whole trials; `estimates` adds those of disks."""
-    speed_up, _, scaling_upper, scaling_calibrated = errors.several
-    alone = errors.alone
-    result = [half_widths(pipeline.residuals, (group, ALL_TRIALS), confidence) for group in TRIAL_GROUPS]
+    Several errors of one stage are added before stages are joined: one by one they could hide behind another
+    stage that is nearly as slow, and a slower disk would get a narrower interval."""
     z = gaussian_multiplier(confidence)
+    speed_up, scaled_lower, scaled_upper, scaled_calibrated = scaled
+    cores = z * _core_sigma(columns, machines, pipeline)
+    # An error in the gain of second threads moves the host's log rate by their share of the useful cores.
+    added = second_thread_cores(columns, pipeline.parameters)
+    # A network on the CPU runs on the same cores: both are wrong together.
+    shared = _added(np.where(columns.on_cpu > 0, cores, 0.0), z * _OTHER_FORMAT_SIGMA * other_format)
     return Spread(
-        shifts=_shifts(columns, errors, pipeline, z),
-        by_group=np.array(result, dtype=float),
-        calibrated=alone.calibrated * scaling_calibrated > 0,
-        quantile=z,
-        log_most=np.log(alone.samples_per_second * speed_up) + alone.room + scaling_upper,
+        host=np.hypot(cores, z * (SECOND_THREAD_SIGMA * added / (columns.cores + added))),
+        lower=_added(alone.lower, scaled_lower, shared),
+        upper=_added(alone.upper, scaled_upper, shared),
+        transfer=z * _COPY_ASSUMED_SIGMA * np.isnan(machines.host_to_gpu_gb_per_second),
+        calibrated=alone.calibrated * scaled_calibrated > 0,
+        log_most=np.log(alone.samples_per_second * speed_up) + alone.room + scaled_upper,
     )
 
 
-def estimates(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Estimates:
+def estimates(
+    columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline, confidence: float
+) -> Estimates:
     """Join the stages' `rates` (n, 4), with the interval around the join."""
-    shifts = _with_disk_moves(columns, rates, spread, pipeline)
+    z = gaussian_multiplier(confidence)
+    moves = _moves(columns, rates, spread, pipeline, z)
+    many = len(moves)
+    shifts = np.zeros((len(STAGES), 1 + 2 * many, len(rates)))
+    for number, move in enumerate(moves, 1):
+        for stage, (lower, upper) in move.items():
+            shifts[stage, number], shifts[stage, number + many] = -lower, upper
     # One call for all moves, the first of which is none, since few rows take as long as many.
-    logs, each = join_logs(columns, logs_by_stage(rates)[:, None] + shifts, pipeline.parameters)
+    shifts += logs_by_stage(rates)[:, None]
+    logs, each = join_logs(columns, shifts, pipeline.parameters)
     weights = each[:, 0]
-    below, above, calibrated = spread.by_group[trial_groups(weights.T, columns)].T
-    many = len(logs) // 2
+    by_group = [half_widths(pipeline.residuals, (group, ALL_TRIALS), confidence) for group in TRIAL_GROUPS]
+    below, above, calibrated = np.array(by_group, dtype=float)[trial_groups(weights.T, columns)].T
     moved = (logs[1:] - logs[0]) ** 2
     log_rate = np.minimum(logs[0], spread.log_most)
-    knee = _knee(columns, weights, spread, pipeline) ** 2
+    knee = (z * _knee(columns, weights, pipeline)) ** 2
     lower = np.sqrt(below**2 + knee + moved[:many].sum(axis=0))
     upper = np.sqrt(above**2 + knee + moved[many:].sum(axis=0))
     return Estimates(
@@ -169,65 +166,56 @@ def estimates(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline:
     )
 
 
-def _with_disk_moves(columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
-    """The moves of the stages, plus one for disks whose rate is only known to lie from `disk_low` to
-    `disk_high`. The page cache's part of the reads is not affected."""
-    if not (np.any(columns.disk_low < 1) or np.any(columns.disk_high > 1)):
-        return spread.shifts
-    many = spread.shifts.shape[1] // 2
-    reach = spread.quantile / _QUANTILE_OF_90
-    parts = [spread.shifts[:, : 1 + many], spread.shifts[:, 1 + many :]]
-    for number, factor in enumerate((columns.disk_low, columns.disk_high)):
-        disks = columns.with_disks_times(factor**reach)
-        move = np.zeros((len(STAGES), 1, len(rates)))
-        move[_STORAGE, 0] = np.log(storage_rate(disks, pipeline.parameters) / rates[:, _STORAGE])
-        parts[number] = np.concatenate([parts[number], move], axis=1)
-    return np.concatenate(parts, axis=1)
+# Half widths (n,) down and up of the stages that one error moves.
+_Move = dict[int, tuple[Floats, Floats]]
 
 
-def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
-    """The effect (n,) of the exponent's error on the joined log rate. d log R / d log exponent is the
+def _moves(
+    columns: PipelineColumns, rates: Floats, spread: Spread, pipeline: Pipeline, z: float
+) -> list[_Move]:
+    """Each error as the moves of the stages that it moves together: the cores', the accelerator's where it
+    is not the cores, the copies', and that of disks whose rate is only known to lie from `disk_low` to
+    `disk_high`; the page cache's part of the reads is not affected by the last."""
+    on_cpu = columns.on_cpu > 0
+
+    def where(rows: Booleans) -> tuple[Floats, Floats]:
+        return np.where(rows, spread.lower, 0.0), np.where(rows, spread.upper, 0.0)
+
+    moves: list[_Move] = [
+        {_HOST: (spread.host, spread.host), _ACCELERATOR: where(on_cpu)},
+        {_ACCELERATOR: where(~on_cpu)},
+        {_TRANSFER: (spread.transfer, spread.transfer)},
+    ]
+    if np.any(columns.disk_low < 1) or np.any(columns.disk_high > 1):
+        slow, fast = (
+            storage_rate(columns.with_disks_times(factor ** (z / _QUANTILE_OF_90)), pipeline.parameters)
+            for factor in (columns.disk_low, columns.disk_high)
+        )
+        usual = rates[:, _STORAGE]
+        moves.append({_STORAGE: (np.log(usual / slow), np.log(fast / usual))})
+    return moves
+
+
+def _knee(columns: PipelineColumns, weights: Floats, pipeline: Pipeline) -> Floats:
+    """The effect (n,) of one sigma of the exponent on the joined log rate. d log R / d log exponent is the
     entropy of the stages' weights divided by the exponent: largest where two stages are equally fast."""
     beside_gpu = columns.batches_ahead > 0
     if not beside_gpu.any():
         return np.zeros(len(beside_gpu))
     gamma = exponents(columns.training, columns.batches_ahead, pipeline.parameters)
     entropy = -(weights * np.log(np.maximum(weights, _LEAST_WEIGHT))).sum(axis=0)
-    width = _EXPONENT_SIGMA * spread.quantile
-    return np.asarray(beside_gpu * width * entropy / gamma)
+    return np.asarray(beside_gpu * _EXPONENT_SIGMA * entropy / gamma)
 
 
-def _shifts(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline, z: float) -> Floats:
-    """Each error as one move down and one up in log rate (`Spread.shifts`): the cores' error, the
-    accelerator's where it is not the cores, and the copies'.
-
-    Several errors of one stage are added before stages are joined: one by one they could hide behind another
-    stage that is nearly as slow, and a slower disk would get a narrower interval."""
-    cores = z * _core_sigma(columns, errors, pipeline)
-    # An error in the gain of second threads moves the host's log rate by their share of the useful cores.
-    added = second_thread_cores(columns, pipeline.parameters)
-    host = np.hypot(cores, z * (SECOND_THREAD_SIGMA * added / (columns.cores + added)))
-    other_format = np.asarray(z * _OTHER_FORMAT_SIGMA * errors.other_format, dtype=float)
-    lower = _added(other_format, errors.alone.lower, errors.several[1])
-    upper = _added(other_format, errors.alone.upper, errors.several[2])
-    on_cpu = columns.on_cpu > 0
-    shifts = np.zeros((len(STAGES), 7, len(on_cpu)))
-    for sign, first, width in ((-1, 1, lower), (1, 4, upper)):
-        shifts[_HOST, first] = sign * host
-        # A network on the CPU runs on the same cores: both are wrong together.
-        shifts[_ACCELERATOR, first] = np.where(on_cpu, sign * np.hypot(cores, width), 0.0)
-        shifts[_ACCELERATOR, first + 1] = np.where(on_cpu, 0.0, sign * width)
-        shifts[_TRANSFER, first + 2] = sign * (z * _COPY_ASSUMED_SIGMA * errors.copy_assumed)
-    return shifts
-
-
-def _added(*widths: Floats) -> Floats:
+def _added(*widths: NDArray[Any]) -> Floats:
     return np.asarray(np.sqrt(sum(width**2 for width in widths)))
 
 
-def _core_sigma(columns: PipelineColumns, errors: StageErrors, pipeline: Pipeline) -> Floats:
+def _core_sigma(columns: PipelineColumns, machines: ResourceTable, pipeline: Pipeline) -> Floats:
     """Log standard deviation of a core's speed and of scaling over cores together, shape (n,)."""
-    reference, other = pipeline.reference, errors.other_architecture
+    reference = pipeline.reference
+    architectures = [cpu.architecture if cpu else "" for cpu in machines.cpus]
+    other = np.array([name not in ("", reference.architecture) for name in architectures])[machines.cpu]
     cpu = np.where(np.isnan(columns.score), _CPU_UNKNOWN_SIGMA, reference.sigma)
     cpu = np.where(np.abs(columns.score / reference.score - 1) < SAME_SCORE, 0.0, cpu)
     cpu = np.where(other, np.maximum(cpu, OTHER_ARCHITECTURE_SIGMA), cpu)

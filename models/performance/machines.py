@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from advisor.domain import DataKind, DiskRate, Gpu, Measurement, Node, Resources, Workload, require_positive
+from advisor.domain import Cpu, DataKind, DiskRate, Gpu, Measurement, Resources, Workload, require_positive
 from advisor.models.bayes import Floats
 
 # Marks do not compare across instruction sets: two benchmarks disagree about Arm cores by this much (log).
@@ -61,7 +61,7 @@ class CoreTrials(NamedTuple):
 
 Integers = NDArray[np.intp]
 
-_NO_GPU = -1
+Record = TypeVar("Record", bound=Hashable)
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # Single-thread marks nearer than this are one CPU.
 SAME_SCORE = 0.02
@@ -75,57 +75,27 @@ _COPY_GB_PER_SECOND = {"5": 9.1, "7.0": 11.1, "8": 13.5, "9": 13.5, "10": 55.6, 
 _SLOWEST_COPY_GB_PER_SECOND = 6.3
 
 
-class ResourceTable(Struct, frozen=True):
-    """`Resources` as columns of shape (n,), one row per machine.
+def distinct(*columns: NDArray[Any]) -> tuple[Integers, Integers]:
+    """The first row of each distinct combination of values in the columns (n,), and the index (n,) of each
+    row's combination. Whole numbers are not negative."""
+    code = np.zeros(len(columns[0]), dtype=np.intp)
+    for column in columns:
+        places = column if column.dtype.kind in "bi" else np.unique(column, return_inverse=True)[1]
+        code = code * (int(places.max(initial=0)) + 1) + places
+    _, first, which = np.unique(code, return_index=True, return_inverse=True)
+    return first, which
 
-    A machine is one of `nodes` equal ones that train together over a network of `gbit_per_second`. Unknown
-    `score` and `host_to_gpu_gb_per_second` are nan; an unlimited disk is infinite. `gpu` indexes `gpus`, with
-    -1 for none; a machine has `gpu_count` of it. `disk_low` and `disk_high` are factors that bound the disk's
-    rate. `architectures` and `cpus` are instruction sets and names of the CPUs, "" where no CPU is known.
-    """
 
-    vcpus: Floats
-    physical_cores: Floats
-    memory_mib: Floats
-    score: Floats
-    second_thread_yield: Floats
-    disk_mib_per_second: Floats
-    disk_iops: Floats
-    disk_latency_seconds: Floats
-    disk_low: Floats
-    disk_high: Floats
-    host_to_gpu_gb_per_second: Floats
-    gpu_count: Floats
-    nodes: Floats
-    gbit_per_second: Floats
-    gpu: Integers
-    gpus: tuple[Gpu, ...]
-    architectures: NDArray[np.str_]
-    cpus: NDArray[np.str_]
+def identities(records: Sequence[object]) -> Integers:
+    """A number (n,) for each record, the same for the same object: hashing a record takes longer."""
+    return np.fromiter(map(id, records), np.intp, len(records))
 
-    def __len__(self) -> int:
-        return len(self.vcpus)
 
-    def copy_gb_per_second(self) -> Floats:
-        """GB/s from host to all GPUs, each with a separate link, shape (n,); assumed where unknown."""
-        assumed = [*map(assumed_copy_gb_per_second, self.gpus), _SLOWEST_COPY_GB_PER_SECOND]
-        existing = self.host_to_gpu_gb_per_second
-        each = np.where(np.isnan(existing), np.array(assumed)[self.gpu], existing)
-        return np.asarray(each * self.gpu_count)
-
-    @classmethod
-    def of(cls, resources: Sequence[Resources]) -> ResourceTable:
-        """The machines as columns, in their order."""
-        columns: list[Any] = [*np.array([_numbers(machine) for machine in resources], dtype=float).T]
-        gpus: dict[Gpu, int] = {}
-        gpu = [
-            _NO_GPU if machine.gpu is None else gpus.setdefault(machine.gpu, len(gpus))
-            for machine in resources
-        ]
-        architectures = [machine.cpu.architecture if machine.cpu else "" for machine in resources]
-        cpus = [machine.cpu.model if machine.cpu else "" for machine in resources]
-        columns += [np.array(gpu, dtype=np.intp), tuple(gpus), np.array(architectures), np.array(cpus)]
-        return cls(*columns)
+def distinct_records(records: Sequence[Record]) -> tuple[tuple[Record, ...], Integers]:
+    """The distinct records, and the index (n,) of each row's record."""
+    places: dict[Record, int] = {}
+    which = [places.setdefault(record, len(places)) for record in records]
+    return tuple(places), np.array(which, dtype=np.intp)
 
 
 class Columns(Struct, frozen=True):
@@ -157,8 +127,79 @@ class DiskTable(Columns, frozen=True):
     @classmethod
     def of(cls, disks: Sequence[DiskRate]) -> DiskTable:
         """The disks as columns, in their order."""
-        numbers = np.array([_disk_numbers(entry) for entry in disks], dtype=float)
-        return cls(*numbers.reshape(-1, len(cls.__struct_fields__)).T)
+        some, which = distinct_records(disks)
+        numbers = [
+            (
+                disk.read_mib_per_second or np.inf,
+                disk.read_iops or np.inf,
+                disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS,
+                disk.low,
+                disk.high,
+            )
+            for disk in some
+        ]
+        return cls(*np.array(numbers, dtype=float).reshape(-1, len(cls.__struct_fields__)).T[:, which])
+
+
+class ResourceTable(Struct, frozen=True):
+    """`Resources` as columns of shape (n,), one row per machine.
+
+    A machine is one of `nodes` equal ones that train together over a network of `gbit_per_second`. An unknown
+    `host_to_gpu_gb_per_second` is nan. `gpu` and `cpu` index `gpus` and `cpus`, in which None stands for none
+    or an unknown one; a machine has `gpu_count` of its GPU."""
+
+    vcpus: Floats
+    physical_cores: Floats
+    memory_mib: Floats
+    host_to_gpu_gb_per_second: Floats
+    gpu_count: Floats
+    nodes: Floats
+    gbit_per_second: Floats
+    disks: DiskTable
+    gpu: Integers
+    gpus: tuple[Gpu | None, ...]
+    cpu: Integers
+    cpus: tuple[Cpu | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.vcpus)
+
+    @classmethod
+    def of(cls, resources: Sequence[Resources]) -> ResourceTable:
+        """The machines as columns, in their order; a record that several rows share is read once."""
+        first, row = distinct(identities(resources))
+        some = [resources[number] for number in first.tolist()]
+        numbers = (
+            [has.vcpus for has in some],
+            [has.physical_cores for has in some],
+            [has.memory_mib for has in some],
+            [has.host_to_gpu_gb_per_second or np.nan for has in some],
+            [has.gpu_count for has in some],
+            [getattr(has, "nodes", 1) for has in some],  # one that is not among others is no `Node`
+            [getattr(has, "gbit_per_second", 0) for has in some],
+        )
+        gpus, gpu = distinct_records([has.gpu for has in some])
+        cpus, cpu = distinct_records([has.cpu for has in some])
+        disks = DiskTable.of([has.disk for has in some]).take(row)
+        columns: list[Any] = [*np.array(numbers, dtype=float)[:, row], disks, gpu[row], gpus, cpu[row], cpus]
+        return cls(*columns)
+
+    def copy_gb_per_second(self) -> Floats:
+        """GB/s from host to all GPUs, each with a separate link, shape (n,); assumed where unknown."""
+        assumed = np.array([*map(assumed_copy_gb_per_second, self.gpus)])
+        existing = self.host_to_gpu_gb_per_second
+        each = np.where(np.isnan(existing), assumed[self.gpu], existing)
+        return np.asarray(each * self.gpu_count)
+
+    def marks(self) -> Floats:
+        """PassMark's single-thread marks of the CPUs, nan where unknown, shape (n,)."""
+        marks = [cpu.single_thread_score if cpu else None for cpu in self.cpus]
+        return np.array(marks, dtype=float)[self.cpu]
+
+    def second_thread_yields(self) -> Floats:
+        """What a core's second thread adds to the first, shape (n,); as usual where unknown."""
+        yields = [(cpu.second_thread_yield if cpu else 0.0) or USUAL_SECOND_THREAD_YIELD for cpu in self.cpus]
+        return np.array(yields)[self.cpu]
 
 
 def assumed_copy_gb_per_second(gpu: Gpu | None) -> float:
@@ -178,32 +219,6 @@ def useful_cores(cores: Floats, contention: Floats | float, coherence: float) ->
     more = np.maximum(cores - 1, 0.0)
     useful: Floats = cores / (1 + contention * more + coherence * cores * more)
     return useful
-
-
-def _disk_numbers(disk: DiskRate) -> tuple[float, ...]:
-    return (
-        disk.read_mib_per_second or np.inf,
-        disk.read_iops or np.inf,
-        disk.read_latency_seconds or _DEFAULT_LATENCY_SECONDS,
-        disk.low,
-        disk.high,
-    )
-
-
-def _numbers(resources: Resources) -> tuple[float | None, ...]:
-    """A row of the float columns of `ResourceTable`; unknown is None, unlimited is infinite."""
-    cpu, disk = resources.cpu, resources.disk
-    return (
-        resources.vcpus,
-        resources.physical_cores,
-        resources.memory_mib,
-        (cpu.single_thread_score or None) if cpu else None,
-        (cpu.second_thread_yield if cpu else 0.0) or USUAL_SECOND_THREAD_YIELD,
-        *_disk_numbers(disk),
-        resources.host_to_gpu_gb_per_second or None,
-        resources.gpu_count,
-        *((resources.nodes, resources.gbit_per_second) if isinstance(resources, Node) else (1, 0)),
-    )
 
 
 Ranges = Mapping[str, tuple[float, float]]

@@ -21,16 +21,16 @@ from advisor.domain import (
 )
 from advisor.models.bayes import Floats
 from advisor.models.performance.cpu_step_times import cpu_columns, rates_on_cpu, step_times_on_cpu
-from advisor.models.performance.estimates import Alone, StageErrors, spread_of
+from advisor.models.performance.estimates import Alone, spread_of
 from advisor.models.performance.gpu_observations import GpuObservations
-from advisor.models.performance.machines import Integers, ResourceTable
+from advisor.models.performance.machines import Integers, ResourceTable, distinct, identities
 from advisor.models.performance.memory import peak, steps
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.pipeline import Pipeline, PipelineRequest, columns_of
-from advisor.models.performance.prepared import PreparedRows, Words, alone
+from advisor.models.performance.prepared import Objects, PreparedRows, Words, alone
 from advisor.models.performance.scaling import scaled_rows
 from advisor.models.performance.settings import SettingGain, setting_gains, usual_settings
-from advisor.models.performance.step_times import GpuRate, StepTimes
+from advisor.models.performance.step_times import StepTimes
 
 if TYPE_CHECKING:
     from advisor.domain.decision import Distance
@@ -56,10 +56,6 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     card_mib_of: Callable[[Workload], float] | None = None
     scaling_rows: tuple[ScalingObservation, ...] = ()
 
-    def remembering(self) -> PerformanceModel:
-        """The model with a cache for many questions about similar workloads (`StepTimes.remembering`)."""
-        return replace(self, step_times=self.step_times.remembering())
-
     def predict(
         self, requests: Sequence[Request], *, confidence: float = 0.9, cache: CacheState | None = None
     ) -> list[Prediction]:
@@ -79,45 +75,32 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
 
         Raises as `predict` does."""
         loads, which = _loads(requests, cache)
-        resources = [machine for _, machine in requests]
-        machines = ResourceTable.of(resources)
+        machines = ResourceTable.of([has for _, has in requests])
         columns = columns_of(loads, which, machines, self.table)
         if self.pipeline.other_cpus:
             columns = replace(columns, cpu=self.pipeline.other_cpu(machines))
-        cells, cell_of = self._cells(loads, which, machines, confidence)
-        columns_of_cells = [
-            (cell.samples_per_second, *cell.widths, cell.room) if cell else (np.inf, 0.0, 0.0, True, np.inf)
-            for cell in cells
-        ]
-        rates = Alone(*np.array(columns_of_cells, dtype=float).reshape(-1, 5)[cell_of].T.copy())
-        self._add_cpus(rates, loads, which, machines, confidence)
-        accelerator = rates.samples_per_second
-        steps = accelerator / columns.batch_size
-        scaled = scaled_rows(loads, which, machines, confidence, steps, self.table, self.scaling_rows)
-        several = scaled.columns()
-        accelerator = accelerator * several[0]
+        rates, gpu_rates = self._alone(loads, which, machines, confidence)
+        steps = rates.samples_per_second / columns.batch_size
+        scalings, scaling_of = scaled_rows(
+            loads, which, machines, confidence, steps, self.table, self.scaling_rows
+        )
+        each = [(scaling.speed_up, *scaling.widths) for scaling in scalings]
+        scaled = np.take(np.array(each, dtype=float).T, scaling_of, axis=1)
         # A CPU's units were measured in fp32 alone.
         other_format = [load.on_cpu and load.workload.precision is not Precision.FP32 for load in loads]
-        other_code = machines.architectures != self.pipeline.reference.architecture
-        errors = StageErrors(
-            alone=rates,
-            several=several,
-            other_format=np.array(other_format, bool)[which],
-            copy_assumed=np.isnan(machines.host_to_gpu_gb_per_second),
-            other_architecture=other_code & (machines.architectures != ""),
-        )
         return PreparedRows(
             columns=columns,
-            rates=self.pipeline.stage_rates(columns, accelerator),
-            spread=spread_of(columns, errors, self.pipeline, confidence),
+            rates=self.pipeline.stage_rates(columns, rates.samples_per_second * scaled[0]),
+            spread=spread_of(
+                columns, rates, scaled, machines, np.array(other_format)[which], self.pipeline, confidence
+            ),
             pipeline=self.pipeline,
             confidence=confidence,
             words=Words(
-                [loads[load] for load in which.tolist()],
-                resources,
-                [cells[cell] for cell in cell_of.tolist()],
-                scaled.each(),
-                self.pipeline,
+                loads=np.fromiter(loads, object)[which],
+                machines=np.fromiter((has for _, has in requests), object, len(requests)),
+                gpu_rates=gpu_rates,
+                scalings=np.fromiter(scalings, object)[scaling_of],
             ),
         )
 
@@ -204,53 +187,40 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         seconds = self.step_times.step_seconds(workload, gpu, batch, self.table)
         return float(f"{seconds[0]:.4g}")
 
-    def _cells(
+    def _alone(
         self, loads: Sequence[PipelineRequest], which: Integers, machines: ResourceTable, confidence: float
-    ) -> tuple[list[GpuRate | None], Integers]:
-        """The rate of each distinct pair of load and GPU, and the index (n,) of each row's pair."""
-        wide = len(machines.gpus) + 1
-        pairs, cell_of = np.unique(which * wide + machines.gpu + 1, return_inverse=True)
-        cells: list[GpuRate | None] = [None] * len(pairs)
-        alike: dict[tuple[str, str | None, Task], list[tuple[int, Workload, Gpu]]] = {}
-        for cell, (load, gpu) in enumerate(zip(*np.divmod(pairs, wide), strict=True)):
-            workload = loads[load].workload
-            if gpu > 0 and workload.task is not Task.PREPROCESSING:
-                key = (workload.network, workload.input, workload.task)
-                alike.setdefault(key, []).append((cell, workload, machines.gpus[gpu - 1]))
-        for members in alike.values():
-            wanted = [(workload, gpu) for _, workload, gpu in members]
-            rates = self.step_times.rates(wanted, self.table, confidence)
-            for (cell, _, _), rate in zip(members, rates, strict=True):
-                cells[cell] = rate
-        return cells, cell_of.reshape(-1)
-
-    def _add_cpus(
-        self,
-        rates: Alone,
-        loads: Sequence[PipelineRequest],
-        which: Integers,
-        machines: ResourceTable,
-        confidence: float,
-    ) -> None:
-        """Fill in `rates` in the rows whose network runs on the CPU."""
-        alike: dict[tuple[str, str | None, Task], list[int]] = {}
-        for number, load in enumerate(loads):
-            if load.on_cpu:
-                entry = load.workload
-                alike.setdefault((entry.network, entry.input, entry.task), []).append(number)
-        sizes = np.array([load.workload.batch_size for load in loads], dtype=float)[which]
+    ) -> tuple[Alone, Objects]:
+        """Rates of the networks alone, and each row's `GpuRate`, None without a GPU: predicted once for each
+        load on a GPU, and for each load on some cores of a CPU."""
+        on_cpu = np.array([load.on_cpu for load in loads])[which]
         cores = np.minimum(machines.vcpus, machines.physical_cores)
-        for places in alike.values():
-            rows = np.isin(which, places)
-            if not rows.any():
-                continue
-            workload = loads[places[0]].workload
-            cpus = cpu_columns(cores[rows], machines.score[rows], machines.cpus[rows], self.pipeline)
-            facts = self.table.of(workload)
-            result = rates_on_cpu(workload, sizes[rows], facts, self.pipeline, cpus, confidence)
-            rates.samples_per_second[rows] = result.samples_per_second / workload.dataset.passes
-            rates.lower[rows], rates.upper[rows] = result.lower, result.upper
-            rates.calibrated[rows] = result.calibrated
+        hardware = np.where(on_cpu, machines.cpu, machines.gpu)
+        first, cell_of = distinct(which, hardware, np.where(on_cpu, cores, 0.0))
+        alike: dict[tuple[str, str | None, Task, bool], list[int]] = {}
+        for cell, load in enumerate([loads[number] for number in which[first].tolist()]):
+            workload = load.workload
+            if workload.task is not Task.PREPROCESSING:
+                key = (workload.network, workload.input, workload.task, load.on_cpu)
+                alike.setdefault(key, []).append(cell)
+        numbers = np.tile((np.inf, 0.0, 0.0, 1.0, np.inf), (len(first), 1))
+        rates: Objects = np.full(len(first), None)
+        marks = machines.marks()
+        for (*_, runs_on_cpu), cells in alike.items():
+            rows = first[cells]
+            workloads = [loads[number].workload for number in which[rows].tolist()]
+            if runs_on_cpu:
+                cpus = [machines.cpus[number] for number in machines.cpu[rows].tolist()]
+                names = np.array([cpu.model if cpu else "" for cpu in cpus])
+                columns = cpu_columns(cores[rows], marks[rows], names, self.pipeline)
+                facts = self.table.of(workloads[0])
+                of_cpus = rates_on_cpu(workloads, facts, self.pipeline, columns, confidence)
+                numbers[cells, :4] = np.column_stack(np.broadcast_arrays(*of_cpus))
+            else:
+                gpus = (machines.gpus[number] for number in machines.gpu[rows].tolist())
+                wanted = [(workload, gpu) for workload, gpu in zip(workloads, gpus, strict=True) if gpu]
+                rates[cells] = self.step_times.rates(wanted, self.table, confidence)
+                numbers[cells] = [(rate.samples_per_second, *rate.widths, rate.room) for rate in rates[cells]]
+        return Alone(*np.take(numbers.T, cell_of, axis=1)), rates[cell_of]
 
 
 def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[PipelineRequest], Integers]:
@@ -258,17 +228,12 @@ def _loads(requests: Sequence[Request], cache: CacheState | None) -> tuple[list[
 
     Training reads its data again and again, so the page cache helps. Inference and preprocessing read every
     sample once from the disk, unless samples arrive with requests."""
-    # Hashing a workload takes a while, and most requests share the same record.
-    places: dict[tuple[int, bool], int] = {}
-    loads: list[PipelineRequest] = []
-    which = []
-    for workload, resources in requests:
-        key = (id(workload), resources.gpu is not None)
-        if key not in places:
-            places[key] = len(loads)
-            on_cpu = resources.gpu is None and workload.task is not Task.PREPROCESSING
-            in_memory = workload.task is Task.TRAINING or not workload.dataset.is_read
-            usual = CacheState.WARM if in_memory else CacheState.COLD
-            loads.append(PipelineRequest(workload, resources, on_cpu, cache or usual))
-        which.append(places[key])
-    return loads, np.array(which, dtype=np.intp)
+    ids = identities([workload for workload, _ in requests])
+    first, which = distinct(ids, np.array([has.gpu is not None for _, has in requests]))
+    loads = []
+    for workload, has in (requests[row] for row in first.tolist()):
+        on_cpu = has.gpu is None and workload.task is not Task.PREPROCESSING
+        in_memory = workload.task is Task.TRAINING or not workload.dataset.is_read
+        usual = CacheState.WARM if in_memory else CacheState.COLD
+        loads.append(PipelineRequest(workload, has, on_cpu, cache or usual))
+    return loads, which

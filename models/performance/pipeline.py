@@ -199,19 +199,20 @@ def columns_of(
     loads: Sequence[PipelineRequest], which: Integers, machines: ResourceTable, networks: NetworkTable
 ) -> PipelineColumns:
     """Columns of `machines` (n rows) with the work of `loads[which]`, whose own resources are ignored."""
-    numbers = np.array([_numbers(load, networks) for load in loads], dtype=float)[which].T
+    of_loads = np.array([_numbers(load, networks) for load in loads], dtype=float)
+    numbers = np.take(of_loads.T, which, axis=1)
     stored, total_mib, output, batch, input_bytes, device_mib, on_cpu, training, crosses, warm = numbers[:10]
     encoded, decoded, resampled, holds_pixels, files, windows, reading, in_order, first, last = numbers[10:]
-    vcpus = machines.vcpus
+    vcpus, disks = machines.vcpus, machines.disks
     workers = loader_workers(vcpus)
     # The memory that processes do not need caches files.
     needed = pipeline_host_mib(workers, input_bytes * batch / MIB) + device_mib * machines.gpu_count
     room = (machines.memory_mib - needed) / total_mib
     return PipelineColumns(
         cores=np.minimum(vcpus, machines.physical_cores),
-        second_threads=machines.second_thread_yield * np.maximum(0.0, vcpus - machines.physical_cores),
+        second_threads=machines.second_thread_yields() * np.maximum(0.0, vcpus - machines.physical_cores),
         vcpus=vcpus,
-        score=machines.score,
+        score=machines.marks(),
         stored_bytes=stored,
         missed_bytes=stored * windows,
         files=files,
@@ -223,10 +224,10 @@ def columns_of(
         holds_pixels=holds_pixels,
         batch_size=batch,
         cached_share=warm * _hits(room, windows, in_order > 0, first, last),
-        disk_bytes_per_second=machines.disk_mib_per_second * MIB,
-        disk_operations_per_second=_operations(machines.disk_iops, workers, machines.disk_latency_seconds),
-        disk_low=machines.disk_low,
-        disk_high=machines.disk_high,
+        disk_bytes_per_second=disks.mib_per_second * MIB,
+        disk_operations_per_second=_operations(disks.iops, workers, disks.latency_seconds),
+        disk_low=disks.low,
+        disk_high=disks.high,
         copy_bytes_per_second=np.where(crosses > 0, 1e9 * machines.copy_gb_per_second(), np.inf),
         input_bytes=input_bytes,
         on_cpu=on_cpu,
@@ -435,11 +436,8 @@ class Pipeline(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def other_cpu(self, machines: ResourceTable) -> Integers:
         """Index into `cpus` of each machine's CPU, shape (n,); 0 also for a CPU that is not in `cpus`."""
-        number = np.zeros(len(machines), dtype=np.intp)
-        for position, cpu in enumerate(self.other_cpus, 1):
-            if cpu.model:
-                number[machines.cpus == cpu.model] = position
-        return number
+        places = {cpu.model: place for place, cpu in enumerate(self.other_cpus, 1) if cpu.model}
+        return np.array([places.get(cpu.model, 0) if cpu else 0 for cpu in machines.cpus])[machines.cpu]
 
     def measured_on(self, resources: Resources) -> CoreTrials | None:
         """The evidence of trials on a CPU besides the reference one; None if there are too few."""
@@ -473,18 +471,22 @@ def join_logs(
     if several.any():
         logs = logs.copy()
         logs[0] -= parameters["join/several_gpus"] * several
-    accelerator, host, *others = logs
-    shared = (columns.on_cpu > 0) & np.isfinite(accelerator)
-    if not shared.any():
-        return smooth_log_minimum(logs, gamma)
-    # Network and decoding on the same cores: their times add.
-    cores = -np.logaddexp(-accelerator, parameters["cpu/sharing"] - host)
-    parallel = [np.where(shared, np.inf, accelerator), np.where(shared, cores, host), *others]
-    joined, weights = smooth_log_minimum(np.stack(parallel), gamma)
-    network_part = np.where(shared, np.exp(cores - accelerator), 0.0)
-    weights[0] += weights[1] * network_part
-    weights[1] *= 1 - network_part
+    joined, weights = smooth_log_minimum(logs, gamma)
+    rows = np.flatnonzero(columns.on_cpu)
+    if len(rows):
+        joined[..., rows], weights[..., rows] = _joined_on_cpu(
+            logs[..., rows], gamma[rows], parameters["cpu/sharing"]
+        )
     return joined, weights
+
+
+def _joined_on_cpu(logs: Floats, gamma: Floats, sharing: float) -> tuple[Floats, Floats]:
+    """As `join_logs`, where network and decoding run on the same cores: their times add."""
+    network, host, *others = logs
+    cores = -np.logaddexp(-network, sharing - host)
+    joined, (weight, *rest) = smooth_log_minimum(np.stack([cores, *others]), gamma)
+    of_network = np.exp(cores - network)
+    return joined, np.stack([weight * of_network, weight * (1 - of_network), *rest])
 
 
 def exponents(training: Floats, batches_ahead: Floats, parameters: Mapping[str, float]) -> Floats:
@@ -513,7 +515,9 @@ def smooth_log_minimum(logs: Floats, gamma: float | Floats) -> tuple[Floats, Flo
     1, and the stage of the largest is the bottleneck."""
     # In logarithms: NumPy's power takes several times as long as exp and log together.
     lowest = logs.min(axis=0)
-    powers = np.exp(gamma * (lowest - logs))
+    powers = lowest - logs
+    powers *= gamma
+    np.exp(powers, out=powers)
     total = powers.sum(axis=0)
     powers /= total
     return lowest - np.log(total) / gamma, powers

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from advisor.domain import CacheState, DiskRate, Gpu, Precision, Prediction, Provenance, Resources, Stage
 from advisor.errors import STILL_WANTED, SpentError
@@ -15,7 +16,13 @@ from advisor.messages import Message
 from advisor.models.bayes import Floats
 from advisor.models.performance.cpu_step_times import bundled_cpu_step_times
 from advisor.models.performance.estimates import Estimates, Spread, estimates
-from advisor.models.performance.machines import SAME_SCORE, DiskTable, Integers, assumed_copy_gb_per_second
+from advisor.models.performance.machines import (
+    SAME_SCORE,
+    Columns,
+    DiskTable,
+    Integers,
+    assumed_copy_gb_per_second,
+)
 from advisor.models.performance.pipeline import (
     STAGES,
     Pipeline,
@@ -35,20 +42,24 @@ MOSTLY_WAITING = 0.5
 _ACCELERATOR, _HOST, _TRANSFER = 1, 2, 8
 _WORSE = list(Provenance)
 
+Objects = NDArray[np.object_]
 
-class Words(Struct, frozen=True):
-    """What provenance and notes of n predictions follow from: loads, machines, GPU rates and scalings."""
 
-    loads: Sequence[PipelineRequest]
-    machines: Sequence[Resources]
-    gpu_rates: Sequence[GpuRate | None]
-    scalings: Sequence[Scaling]
-    pipeline: Pipeline
+class Words(Columns, frozen=True):
+    """What provenance and notes of n predictions follow from: columns (n,) of `PipelineRequest`, `Resources`,
+    `GpuRate` (None without a GPU) and `Scaling`."""
 
-    def of(self, row: int, matters: int) -> tuple[Provenance, tuple[Message, ...]]:
+    loads: Objects
+    machines: Objects
+    gpu_rates: Objects
+    scalings: Objects
+
+    def of(self, row: int, matters: int, pipeline: Pipeline) -> tuple[Provenance, tuple[Message, ...]]:
         """The weakest provenance among the stages that matter in a row, and notes on facts outside the
         measured range that matter for its rate; bit k of `matters` is stage k."""
-        load, resources, scaling = self.loads[row], self.machines[row], self.scalings[row]
+        load: PipelineRequest = self.loads[row]
+        resources: Resources = self.machines[row]
+        scaling: Scaling = self.scalings[row]
         kinds: list[Provenance] = []
         notes: list[Message] = []
         if matters & _ACCELERATOR and (rate := self.gpu_rates[row]):
@@ -56,12 +67,12 @@ class Words(Struct, frozen=True):
             kinds.append(Provenance.MODELLED if is_several else rate.provenance)
             notes += [*rate.notes, *scaling.notes()]
         if matters & _HOST or load.on_cpu:
-            of_host, more = _host(resources, self.pipeline)
+            of_host, more = _host(resources, pipeline)
             kinds.append(of_host)
             notes += more
         if load.on_cpu:
             workload, key = load.workload, f"{load.workload.network}/{load.workload.task}"
-            is_own = key in self.pipeline.cpu_networks
+            is_own = key in pipeline.cpu_networks
             kinds += [] if is_own else [Provenance.MODELLED]  # a core was measured, not this machine
             existing = is_own or key in bundled_cpu_step_times().networks
             if workload.precision is not Precision.FP32 or not existing:
@@ -88,7 +99,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
 
     def estimates(self) -> Estimates:
         """Predictions of all rows, in their order."""
-        return estimates(self.columns, self.rates, self.spread, self.pipeline)
+        return estimates(self.columns, self.rates, self.spread, self.pipeline, self.confidence)
 
     def predictions(self) -> list[Prediction]:
         """Each row's prediction as a record, with provenance and notes."""
@@ -100,14 +111,8 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
             self,
             columns=PipelineColumns.joined([self.columns, other.columns]),
             rates=np.concatenate([self.rates, other.rates]),
-            spread=self.spread.beside(other.spread),
-            words=Words(
-                loads=[*self.words.loads, *other.words.loads],
-                machines=[*self.words.machines, *other.words.machines],
-                gpu_rates=[*self.words.gpu_rates, *other.words.gpu_rates],
-                scalings=[*self.words.scalings, *other.words.scalings],
-                pipeline=self.pipeline,
-            ),
+            spread=Spread.joined([self.spread, other.spread]),
+            words=Words.joined([self.words, other.words]),
         )
 
     def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
@@ -117,8 +122,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
             if not STILL_WANTED.get()():
                 raise SpentError
             part = slice(first, first + _ROWS_AT_ONCE)
-            columns, rates = self._with_disks(rows[part], disks.take(part), cache)
-            parts.append(estimates(columns, rates, self.spread.take(rows[part]), self.pipeline))
+            parts.append(self._with_disks(rows[part], disks.take(part), cache))
         return Estimates.joined(parts)
 
     def with_disks(self, rows: Sequence[int], disks: Sequence[DiskRate]) -> list[Prediction]:
@@ -126,19 +130,15 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         if not rows:
             return []
         places = np.array(rows, dtype=np.intp)
-        columns, rates = self._with_disks(places, DiskTable.of(disks))
-        result = estimates(columns, rates, self.spread.take(places), self.pipeline)
-        return self._worded(rows, result)
+        return self._worded(rows, self._with_disks(places, DiskTable.of(disks)))
 
-    def _with_disks(
-        self, rows: Integers, disks: DiskTable, cache: CacheState | None = None
-    ) -> tuple[PipelineColumns, Floats]:
+    def _with_disks(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
         columns = self.columns.with_disks(rows, disks)
         if cache is CacheState.COLD:  # nothing of the data set lies in the page cache yet
             columns = replace(columns, cached_share=np.zeros(len(rows)))
         rates = self.rates[rows]
         rates[:, _STORAGE] = storage_rate(columns, self.pipeline.parameters)
-        return columns, rates
+        return estimates(columns, rates, self.spread.take(rows), self.pipeline, self.confidence)
 
     def _worded(self, rows: Iterable[int], results: Estimates) -> list[Prediction]:
         """The results as records of plain Python numbers, with provenance and notes."""
@@ -150,7 +150,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         for row, lower, median, upper, rates, calibrated, stage, bits in zip(
             rows, *numbers, results.bottleneck.tolist(), matters, strict=True
         ):
-            provenance, notes = self.words.of(row, bits)
+            provenance, notes = self.words.of(row, bits, self.pipeline)
             bottleneck, scaling, rate = STAGES[stage], self.words.scalings[row], self.words.gpu_rates[row]
             predictions.append(
                 Prediction(

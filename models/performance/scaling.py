@@ -45,7 +45,7 @@ from advisor.domain.machines import is_on_board
 from advisor.messages import Message
 from advisor.models.bayes import Floats, HalfWidths, gaussian_multiplier, half_widths
 from advisor.models.bundled import read_bundled
-from advisor.models.performance.machines import Integers, ResourceTable
+from advisor.models.performance.machines import Integers, ResourceTable, distinct
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.pipeline import PipelineRequest
 from advisor.models.performance.step_times import is_consumer_card, is_same_card
@@ -114,7 +114,7 @@ class NodeLaw(Struct, frozen=True):
             return all_reduce_seconds(gradient_bytes, ranks, gbit_per_second, reach)
 
         usual = reduced(0.0)
-        last = usual * min(1.0, BUCKET_BYTES / gradient_bytes)
+        last = usual * BUCKET_BYTES / max(BUCKET_BYTES, gradient_bytes)
         step = max(step_seconds + last, FORWARD_SHARE * step_seconds + usual)
         slowest = (step_seconds + reduced(-z)) * self._slower(z)
         fastest = max(step_seconds, reduced(z))
@@ -316,22 +316,6 @@ def bundled_scaling() -> ScalingModel:
     return convert(json.loads(read_bundled(BUNDLED)), ScalingModel)
 
 
-class ScaledRows(Struct, frozen=True):
-    """The index into `scalings` of each of n rows."""
-
-    scalings: Sequence[Scaling]
-    row: Integers
-
-    def columns(self) -> Floats:
-        """Speed-up on one node, lower and upper half widths of its log, and whether calibrated, (4, n)."""
-        each = [(scaling.speed_up, *scaling.widths) for scaling in self.scalings]
-        return np.array(each, dtype=float).T[:, self.row]
-
-    def each(self) -> list[Scaling]:
-        """One record a row."""
-        return [self.scalings[number] for number in self.row.tolist()]
-
-
 def scaled_rows(
     loads: Sequence[PipelineRequest],
     which: Integers,
@@ -340,33 +324,27 @@ def scaled_rows(
     steps_per_second: Floats,
     networks: NetworkTable,
     measured: Sequence[ScalingObservation] = (),
-) -> ScaledRows:
-    """The scaling of `machines` (n rows) under `loads[which]`; one GPU alone makes
-    `steps_per_second` (n,), infinitely many where the task has no step."""
-    if not ((machines.gpu_count > 1) | (machines.nodes > 1)).any():
-        return ScaledRows((ALONE,), np.zeros(len(machines), dtype=np.intp))
-    tasks = list(Task)
-    of_loads = np.array([tasks.index(load.workload.task) for load in loads])
-    keys = np.column_stack([of_loads[which], machines.gpu, machines.gpu_count.astype(np.intp)])
-    distinct, of_rows = np.unique(keys, axis=0, return_inverse=True)
+) -> tuple[list[Scaling], Integers]:
+    """The distinct scalings of `machines` (n rows) under `loads[which]`, and the index (n,) of each row's;
+    one GPU alone makes `steps_per_second` (n,), infinitely many where the task has no step."""
+    several = ((machines.gpu_count > 1) | (machines.nodes > 1)) & np.isfinite(steps_per_second)
+    rows = np.flatnonzero(several)
+    facts = (which, machines.gpu, machines.gpu_count, machines.nodes, machines.gbit_per_second)
+    first, of_rows = distinct(*(fact[rows] for fact in facts), steps_per_second[rows])
     within = [row for row in measured if row.nodes == 1 < row.ranks]
-    scalings = []
-    for task, gpu, count in distinct.tolist():
-        card = machines.gpus[gpu] if gpu >= 0 else None
-        scaling = bundled_scaling().of(tasks[task], card, count, confidence)
-        if tasks[task] is Task.TRAINING and card is not None and scaling.gpus > 1 and within:
-            scaling = scaling.given(within, card, confidence)
+    law, scalings = node_law(measured), [ALONE]
+    for row in rows[first].tolist():
+        workload, gpu = loads[which[row]].workload, machines.gpus[machines.gpu[row]]
+        rate, nodes = float(steps_per_second[row]), int(machines.nodes[row])
+        scaling = bundled_scaling().of(workload.task, gpu, int(machines.gpu_count[row]), confidence)
+        if workload.task is Task.TRAINING and gpu is not None and scaling.gpus > 1 and within:
+            scaling = scaling.given(within, gpu, confidence)
+        gradient_bytes = float(BYTES_PER_GRADIENT * networks[workload.network].parameters)
+        scaling = scaling.with_pace(gradient_bytes / 1e9 * rate)
+        if nodes > 1:
+            alone, gbit = 1 / (rate * scaling.efficiency), float(machines.gbit_per_second[row])
+            scaling = scaling.on_nodes(nodes, alone, gradient_bytes, gbit, law, confidence)
         scalings.append(scaling)
-    sizes = [BYTES_PER_GRADIENT * networks[load.workload.network].parameters for load in loads]
-    gradients = np.array(sizes, dtype=float)[which]
-    paces = (gradients / 1e9 * steps_per_second).tolist()
-    each = of_rows.reshape(-1).tolist()
-    paced = [scalings[number].with_pace(pace) for number, pace in zip(each, paces, strict=True)]
-    law = node_law(measured)
-    for position in np.flatnonzero(machines.nodes > 1).tolist():
-        alone = 1 / (float(steps_per_second[position]) * paced[position].efficiency)
-        nodes, rate = int(machines.nodes[position]), float(machines.gbit_per_second[position])
-        paced[position] = paced[position].on_nodes(
-            nodes, alone, float(gradients[position]), rate, law, confidence
-        )
-    return ScaledRows(paced, np.arange(len(paced)))
+    index = np.zeros(len(which), dtype=np.intp)
+    index[rows] = of_rows + 1
+    return scalings, index

@@ -10,7 +10,7 @@ import re
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -24,7 +24,7 @@ from advisor.models.bundled import IdentityCache, withheld_tests
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.gpu_observations import ProbedLayer
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
-from advisor.models.performance.posterior import Cell, Estimates, Kinship, Posterior, step_features
+from advisor.models.performance.posterior import Cell, Kinship, Posterior, step_features
 from advisor.models.performance.step_parameters import AMPERE, Conditions, Step, script_bits
 from advisor.models.performance.step_time import least_seconds, steps_of
 
@@ -72,8 +72,18 @@ _ENOUGH_NETWORKS = 6
 # What a step's time depends on, of a workload.
 _OF_A_STEP = ["task", "batch_size", "precision", "stack", "memory_format", "tf32", "protocol", "conditions"]
 # One answer asks for the same cells several times: with other disks, at other confidences.
-_ESTIMATES: IdentityCache[Estimates] = IdentityCache(64)
+_ESTIMATED: IdentityCache[dict[tuple[object, ...], list[float]]] = IdentityCache(256)
 _DEVIATIONS: IdentityCache[tuple[float, float]] = IdentityCache(64)
+
+
+class CellTimes(NamedTuple):
+    """Log seconds of a step of n cells: means and variances (n,); the share of the step that kernel launches
+    bound; and the seconds below which the hardware cannot compute it."""
+
+    mean: Floats
+    variance: Floats
+    launching: Floats
+    least: Floats
 
 
 class GpuRate(Struct, frozen=True):
@@ -135,33 +145,26 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     own: frozenset[OwnCell] = frozenset()
     probed: frozenset[str] = frozenset()
     id: str = ""
-    # Single cells that were estimated before, by their identity: see `remembering`.
-    remembered: IdentityCache[dict[tuple[object, ...], tuple[float, float, float]]] | None = None
 
-    def remembering(self) -> StepTimes:
-        """These step times with a cache, so that each cell is estimated once. The last bits of results then
-        depend on earlier calls, so a report, which must be reproducible, uses one cache per workload."""
-        return replace(self, remembered=IdentityCache(256))
+    def estimates(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> CellTimes:
+        """The time of a step of each workload, all of one network and task, on its GPU. Each cell is
+        estimated once: the last bits of results depend on the cells that it was first asked with."""
+        keys = [(*(getattr(workload, name) for name in _OF_A_STEP), gpu.name) for workload, gpu in cells]
+        known = _ESTIMATED.get((self.posterior, facts), "", dict)
+        missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in known}
+        if missing:
+            numbers = self._estimated(list(missing.values()), facts).T.tolist()
+            known.update(zip(missing, numbers, strict=True))
+        return CellTimes(*np.array([known[key] for key in keys]).T)
 
-    def estimates(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
-        """Log seconds of a step of each workload, all of one network and task, on its GPU."""
-        key = tuple((*(getattr(workload, name) for name in _OF_A_STEP), gpu.name) for workload, gpu in cells)
-        if self.remembered is not None:
-            known = self.remembered.get((self.posterior, facts), "", dict)
-            missing = {name: cell for name, cell in zip(key, cells, strict=True) if name not in known}
-            if missing:
-                added = self._estimated(list(missing.values()), facts)
-                values = (added.mean.tolist(), added.variance.tolist(), added.launching.tolist())
-                known.update(zip(missing, zip(*values, strict=True), strict=True))
-            columns = np.array([known[name] for name in key])
-            return Estimates(*columns.T)
-        return _ESTIMATES.get((self.posterior, facts), key, lambda: self._estimated(cells, facts))
-
-    def _estimated(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
-        steps = [cell_of(workload, gpu, facts) for workload, gpu in cells]
-        centre, doubt = self._deviation(facts, cells[0][0].task)
+    def _estimated(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Floats:
+        """The columns of `CellTimes`."""
+        task, steps = cells[0][0].task, [cell_of(workload, gpu, facts) for workload, gpu in cells]
+        centre, doubt = self._deviation(facts, task)
         estimates = self.posterior.predict(steps, np.full(len(cells), centre))
-        return Estimates(estimates.mean, estimates.variance + doubt, estimates.launching)
+        known = task in facts.kernels
+        least = [least_seconds(cell.step) if known else _NO_TIME for cell in steps]
+        return np.array([estimates.mean, estimates.variance + doubt, estimates.launching, least])
 
     def step_seconds(self, workload: Workload, gpu: Gpu, batch_sizes: Floats, table: NetworkTable) -> Floats:
         """Seconds of one step at each batch size."""
@@ -175,14 +178,11 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         """Samples per second with interval and origin for workloads of one network and task."""
         facts = table.of(cells[0][0])
         result = self.estimates(cells, facts)
-        least = np.full(len(cells), _NO_TIME)
-        if cells[0][0].task in facts.kernels:
-            least = np.array([least_seconds(cell_of(*cell, facts).step) for cell in cells])
-        seconds = np.maximum(np.exp(result.mean), least)
+        seconds = np.maximum(np.exp(result.mean), result.least)
         spread = np.sqrt(result.variance + ROW_SIGMA**2)
         standing: dict[tuple[str, ...], _Standing] = {}
         rates = []
-        room = np.log(seconds / least)
+        room = np.log(seconds / result.least)
         for (workload, gpu), each, scale, most, launching in zip(
             cells, seconds.tolist(), spread.tolist(), room.tolist(), result.launching.tolist(), strict=True
         ):
@@ -223,9 +223,9 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         if not by.calibrated:
             by = multipliers(self.quantiles.get(group, ()), confidence)
         notes = tuple(self.notes(workload, gpu, facts))
-        return by, self.provenance(workload, gpu, facts), notes, self.withheld(workload, gpu, facts)
+        return by, self.provenance(workload, gpu, facts), notes, self._withheld(workload, gpu, facts)
 
-    def withheld(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Withheld:
+    def _withheld(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Withheld:
         """The withheld test most similar to the cell; for a script, that of scripts if it is worse."""
         group, tests = self.group(workload, gpu, facts), withheld_tests()
         what = _WITHHELD.get(group) or _WITHHELD[f"{group}/{workload.task}"]

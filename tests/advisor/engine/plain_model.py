@@ -52,9 +52,6 @@ class PlainModel:
         self.calibrated = calibrated
         self.cpu_rate = cpu_rate
 
-    def remembering(self):
-        return self
-
     def prepare(self, requests, *, confidence):
         return _Rows(self, requests, [confidence] * len(requests))
 

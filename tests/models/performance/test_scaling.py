@@ -54,6 +54,9 @@ def test_one_gpu_scales_nothing_and_apart_nodes_share_nothing_but_gradients():
     request = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
     many, entry = (load_model().predict([(request, of_t4(nodes, 1e9))])[0] for nodes in (8, 1))
     assert many.median == pytest.approx(entry.median, rel=0.01)
+    # Nor does a network of unknown size, whose anchor states no weights.
+    law = scaling.node_law(())
+    assert law.efficiency(0.1, 0.0, 4, 25.0, 0.9)[0] == pytest.approx(1.0, abs=0.01)
     # Each sends half of them, adds, and sends half of the sums: as many bytes as it has.
     wire_seconds = 8e9 / (PAYLOAD_SHARE * 10e9)
     assert all_reduce_seconds(1e9, 2, 10.0) == pytest.approx(wire_seconds + 2 * LATENCY_SECONDS)
