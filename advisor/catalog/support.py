@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from msgspec import Struct
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.clouds import why_closed
-from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resources
+from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resources, Spec
 from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
@@ -173,10 +173,24 @@ def quota_name(code: str) -> str:
     return _QUOTA_NAMES[code]
 
 
+def quota_text(allowed: Iterable[tuple[str | None, float]], market: Market | None) -> str:
+    """A quota as people type it: 'G=8,P=0'; a code where the family means another quota on the market."""
+    markets = [market] if market else Market
+    names = {_code_on_market(kind, each): kind.name.split()[0] for kind in _QUOTAS for each in markets}
+    return ",".join(dict.fromkeys(f"{names.get(code or '', code)}={vcpus:g}" for code, vcpus in allowed))
+
+
 def most_startable(offer: Offer, allowed: VcpuQuota) -> float:
     """How many instances of an offer may be started; infinite where no quota is known."""
     _, vcpus = _vcpu_limit(offer, allowed)
     return vcpus if math.isinf(vcpus) else vcpus // offer.instance.vcpus
+
+
+def vcpus_of_quota(spec: Spec) -> tuple[str | None, float]:
+    """The quota that a spec on AWS counts against (None: not known), and the vCPUs that it takes of it."""
+    instance = spec.offer.instance
+    code = quota_code(instance.name, spec.offer.market) if instance.cloud == CLOUD else None
+    return code, float(spec.count * instance.vcpus)
 
 
 def quota_shortfall(offer: Offer, allowed: VcpuQuota) -> str | None:

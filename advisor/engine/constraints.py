@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.catalog.prices import ECC_SHARE
-from advisor.catalog.support import CLOUD, quota_code
+from advisor.catalog.support import CLOUD, quota_code, quota_text
 from advisor.domain import InstanceType, Market, Range
 from advisor.domain.decision import RELAXING_STOPPED
 from advisor.domain.money import term_hours
@@ -127,7 +127,7 @@ _OPTION_TEXTS: dict[str, Callable[[SpecQuestion], str | None]] = {
     "--memory": lambda request: range_text(request.memory_mib, size_text),
     "--gpu": _gpu_option,
     "--disk": lambda request: str(request.disk) if request.disk else ",".join(request.disk_types) or None,
-    "--quota": lambda request: ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None,
+    "--quota": lambda request: quota_text(request.vcpu_quota, request.market) or None,
 }
 
 

@@ -231,8 +231,14 @@ def recommend(
     drafted = partial(_by_median_price, task, today=today, whole=whole)
     rank = partial(task.candidate_rank, request)
     if strict:
-        return fresh_answer(request, lambda fresh: PriceDoubt(fresh, drafted, rank, today).answer(), today)
-    return PriceDoubt(request, drafted, rank, today).answer()
+        answer = fresh_answer(request, lambda fresh: PriceDoubt(fresh, drafted, rank, today).answer(), today)
+    else:
+        answer = PriceDoubt(request, drafted, rank, today).answer()
+    if not (whole and request.vcpu_quota and answer.chosen):
+        return answer
+    free = recommend(task, replace(request, vcpu_quota=()), today=today, strict=strict, whole=False).chosen
+    is_cheaper = free and task.candidate_cost(request, free) < task.candidate_cost(request, answer.chosen)
+    return replace(answer, beyond_quota=free if is_cheaper else None)
 
 
 def _by_median_price(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool) -> RankedAnswer[A]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from math import inf
 from typing import Any
 
+from advisor.catalog.support import quota_text, vcpus_of_quota
 from advisor.domain import (
     HOURS_PER_MONTH,
     IMAGENET,
@@ -28,8 +29,8 @@ from advisor.render.price_doubt import PER, ranked_cost
 from advisor.render.records import brief_block, hedge_message, spec_fields
 
 _NEVER, _ALWAYS = 0.01, 0.99
-# The code of the sentence about the safe spec.
-SAFE = "safe"
+# Codes of the sentences about the safe spec, and about what a quota leaves out.
+SAFE, QUOTA = "safe", "quota"
 # A price that keeps its limit with at least this chance is not reported as a doubt.
 SURE_PRICE = 0.985
 # A cost below `_LESS` times another is reported as lower; below `_APART` times, it is beyond the error.
@@ -47,13 +48,14 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
     if chosen is None:
         return None
     safe = chosen if answer.is_safe else answer.safe
+    kept = sure_message(answer), _safe_message(answer), level_message(answer)
     return {
         "rule": "bound" if answer.request.is_sure else "expected-cost",
         "miss_costs": None if answer.request.is_sure else MISS_COST,
         "probability": chosen.probability,
         "level": answer.level,
         "safe": brief_block(safe) if safe else None,
-        "sentences": list(filter(None, (sure_message(answer), _safe_message(answer), level_message(answer)))),
+        "sentences": list(filter(None, (*kept, _quota_message(answer, chosen)))),
     }
 
 
@@ -118,20 +120,52 @@ def level_message(answer: Judged[Any, Any]) -> Message | None:
     # An uncertain price has a sentence elsewhere, and a cheaper spec's trial already states its chance.
     others = (spec for spec in answer.ranked if behind(answer, spec) is not Behind.PRICE)
     cheapest = min(others, key=lambda spec: ranked_cost(spec, answer)[0])
-    (usd, per), why = ranked_cost(cheapest, answer), behind(answer, cheapest)
+    usd, why = ranked_cost(cheapest, answer)[0], behind(answer, cheapest)
     tried = any(call.kind is CloseCallKind.CHEAPER_MAY_REACH for call in answer.close_calls)
     is_less = usd < _LESS * ranked_cost(answer.chosen, answer)[0]
     chance = 100 * modest(cheapest.probability or 1.0)
     seen = round(chance) < round(100 * modest(answer.chosen.probability or 1.0))
     if is_less and why in _BEHIND and (why is not Behind.CHANCE or (seen and not tried)):
         name = spec_name(cheapest.spec, answer.request)
-        cost = (short_usd if per == "run" else format_usd)(usd)
-        return Message(_BEHIND[why].text, name=name, usd=cost, per=PER[per], percent=chance)
+        return Message(_BEHIND[why].text, name=name, percent=chance, **_cost(cheapest, answer))
     if answer.level < 2:
         return None
     if answer.level == 2:
         return Message("1 other cannot be told apart from it on cost")
     return Message("{count} others cannot be told apart from it on cost", count=answer.level - 1)
+
+
+def _cost(candidate: Any, answer: Judged[Any, Any]) -> dict[str, Any]:
+    """Return the cost that a candidate is ranked by, as the parameters `usd` and `per` of a sentence."""
+    usd, per = ranked_cost(candidate, answer)
+    return {"usd": (short_usd if per == "run" else format_usd)(usd), "per": PER[per]}
+
+
+def _quota_message(answer: Judged[Any, Any], chosen: Any) -> Message | None:
+    """Return the cheaper spec that the quota leaves out, and that the chosen type's quota is taken as
+    unlimited if the question does not limit it. None if neither holds."""
+    request, cheaper, left_out, unlimited = answer.request, answer.beyond_quota, None, None
+    if cheaper:
+        facts = [Message("{usd}{per}", **_cost(cheaper, answer))]
+        if cheaper.probability is not None:
+            facts.append(Message("{percent:.0f} % sure", percent=100 * modest(cheaper.probability)))
+        left_out = Message(
+            "{quota} leaves out {name} ({facts}), which needs {needed}",
+            code=QUOTA,
+            quota=quota_text(request.vcpu_quota, request.market),
+            name=spec_name(cheaper.spec, request),
+            facts=facts,
+            needed=quota_text([vcpus_of_quota(cheaper.spec)], request.market),
+        )
+    code, _ = vcpus_of_quota(chosen.spec)
+    if request.vcpu_quota and code and code not in dict(request.vcpu_quota):
+        family = quota_text([(code, 0)], request.market).partition("=")[0]
+        unlimited = Message(
+            "{family} is taken as unlimited ({option})", code=QUOTA, family=family, option=FieldName("quota")
+        )
+    if not (left_out and unlimited):
+        return left_out or unlimited
+    return Message("{left_out}; {unlimited}", code=QUOTA, left_out=left_out, unlimited=unlimited)
 
 
 # A chance in words; each number is the least chance that the words apply to.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from advisor.catalog.support import quota_text
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Provenance, Stage
 from advisor.domain.results import UNMEASURED, UNMEASURED_FORMAT, UNMEASURED_GPU
 from advisor.messages import Message, ceil_ms, format_mib, format_span, format_target, format_usd, short_usd
@@ -284,7 +285,7 @@ _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (", ".join, "gpus disk_types price_kinds"),
     (partial(_range, write=plain), "compute_capability vcpus"),
     (partial(_range, write=format_mib), "memory_mib"),
-    (lambda quota: ", ".join(f"{name}={plain(most)}" for name, most in quota.items()), "vcpu_quota"),
+    (lambda quota: quota_text(quota.items(), None), "vcpu_quota"),
 )
 _USUAL: Mapping[str, tuple[object, ...]] = {
     "precision": (AUTO,),

@@ -23,7 +23,7 @@ from advisor.messages import (
     short_usd,
 )
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
-from advisor.render.borderline import SAFE, Behind, modest
+from advisor.render.borderline import QUOTA, SAFE, Behind, modest
 from advisor.render.facts import (
     OF_A_SPEC,
     answer_facts,
@@ -182,7 +182,8 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     yield "bound", *_bound(spec, request, t)
     yield "sure", sure_text(document, t)
     sentences = decision_of(document).get("sentences", ())
-    yield from (("safe", translated(text, t, spell)) for text in sentences if _code(text) == SAFE)
+    for code in (SAFE, QUOTA):
+        yield from ((code, translated(text, t, spell)) for text in sentences if _code(text) == code)
     for call in calls_of_chosen(document):
         yield "trial", call["trial"]["command"], ""
     yield from _borderline_rows(document, t)

@@ -190,7 +190,7 @@ def _start_format(answer: Record) -> str | None:
 
 
 # The rows for those who pay; how it runs and what is assumed are in the appendix.
-_PAYERS = ("for", "on", "does", "sure", "cheaper", "api", "take", "shrink")
+_PAYERS = ("for", "on", "does", "sure", "quota", "cheaper", "api", "take", "shrink")
 
 
 def _payers_facts(section: Record, t: Texts) -> Facts:

@@ -108,11 +108,13 @@ def _answer(document: Record, t: Texts) -> Iterator[Block]:
     elif spec["predicted"]:
         price = list(price_call_leaves(document, t))
         sentences = decision_of(document).get("sentences", ())
-        own = [sure_text(document, t), *(translated(text, t) for text in sentences[1:])] if ranks else []
+        rows = {str(getattr(text, "code", "")): translated(text, t) for text in sentences[1:]}
+        own = [sure_text(document, t), rows.pop("", "")] if ranks else []
         beside = {
             t("brief.bound"): binding_text(spec, t),
             t("brief.note"): spec.get("note"),
-            t("brief.sure"): t.listed(own),
+            t("brief.sure"): t.listed(filter(None, own)),
+            **{t(f"brief.{code}"): text for code, text in rows.items()},
             t("brief.price"): t.listed(leaf.text for leaf in price if isinstance(leaf, Paragraph))
             or _price_range(spec.get("price"), t),
         }

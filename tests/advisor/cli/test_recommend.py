@@ -194,3 +194,18 @@ def test_loads_have_the_percentile_that_is_limited(answer, shown):
         told = format_rate(1000 * point["percentiles"]["ttft_seconds"]["p99"]["median"])
         assert f" {told} " in text
     assert "--max-ready-s" not in text  # nobody asked how soon it serves
+
+
+def test_a_quota_says_what_it_costs(shown):
+    """The short answer and `--explain` name the cheaper spec, in the letters that people type."""
+    asked = ("recommend", "--task", "inference", "--model", "resnet50", "--target-throughput", "2000")
+    unlimited = shown(*asked, "--quota", "G=400")
+    name, usd = unlimited.split(" + ")[0], unlimited.split("   ")[1].split("/")[0]
+    assert "leaves out" not in unlimited
+    for more in ((), ("--explain",)):
+        text = " ".join(shown(*asked, "--quota", "G=8", *more).split())
+        assert f"quota G=8 leaves out {name} ({usd}/h, " in text
+        assert "which needs G=16; P is taken as unlimited (--quota)" in text
+    text = shown(*asked, "--quota", "G=0,P=0", code=3)
+    assert "--quota G=16,P=0 (not G=0,P=0)" in text
+    assert "L-" not in text
