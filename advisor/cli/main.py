@@ -256,7 +256,7 @@ def leaving_cleanly(
     """Remove what killed sweeps left, then run the block; however it ends, remove what it left on this
     machine. On the first signal, raises `Stopped` with the text of `kept()`, which says what is kept. On a
     second one, prints `abandoned` and exits at once."""
-    from advisor.sweeps.trial.orphans import clean_up, owning
+    from advisor.sweeps.trial.ownership import clean_up, owning
 
     handler = _Handler(abandoned)
     with handled_signals(handler):
@@ -300,7 +300,7 @@ class _Handler:
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         if self.number:
-            from advisor.sweeps.trial.orphans import give_back_own
+            from advisor.sweeps.trial.ownership import give_back_own
 
             for each in ENDING_SIGNALS:
                 signal.signal(each, signal.SIG_IGN)

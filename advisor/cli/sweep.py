@@ -26,7 +26,7 @@ from advisor.runs.sweeps.sweeping import execute_sweep, executor_name, host_usd_
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.plan import usual_seconds, wanted_runs
 from advisor.sweeps.quality.issues import is_stale
-from advisor.sweeps.watching.tally import HERE
+from advisor.sweeps.watching.progress import HERE
 
 if TYPE_CHECKING:
     from advisor.runs.adaptive import AdaptiveSweep, SweepStatus

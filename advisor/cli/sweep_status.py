@@ -29,10 +29,10 @@ from advisor.runs.sweeps.sweeping import plan_sweep
 from advisor.store import default_database_url
 from advisor.sweeps.events import this_node
 from advisor.sweeps.watching.logfile import log_lines, row_story, story_of, story_text, without_secrets
-from advisor.sweeps.watching.shared import look_at
+from advisor.sweeps.watching.progress import look_at
 
 if TYPE_CHECKING:
-    from advisor.sweeps.watching.shared import Snapshot
+    from advisor.sweeps.watching.progress import Snapshot
 
 
 _COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest last

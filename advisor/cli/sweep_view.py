@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from advisor.store.measurements import Wanted
     from advisor.sweeps.measurement_store import Stored
     from advisor.sweeps.run.runner import Outcome, Progress
-    from advisor.sweeps.watching.tally import Running, SweepProgress, Tally
+    from advisor.sweeps.watching.progress import Running, SweepProgress, Tally
 
 
 @contextmanager

@@ -30,13 +30,12 @@ from advisor.messages import format_counted
 from advisor.records import asdict
 from advisor.store import default_database_url
 from advisor.store.measurements import describe
-from advisor.sweeps.machine.environment import allowed_cpus, machine_size
+from advisor.sweeps.machine.environment import allowed_cpus, machine_size, v1_groups, v2_group
 from advisor.sweeps.machine.gpu import NO_NVML, gpus
-from advisor.sweeps.machine.mounts import v1_groups, v2_group
 from advisor.sweeps.run.queue import unsaved_files
-from advisor.sweeps.trial.limits.groups import strongest_limits
-from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits
-from advisor.sweeps.trial.orphans import find_orphans, remove
+from advisor.sweeps.trial.cgroups import strongest_limits
+from advisor.sweeps.trial.limits import LimitRequest, ResourceLimits
+from advisor.sweeps.trial.ownership import find_orphans, remove
 
 SCHEMA = "advisor.doctor/1"
 

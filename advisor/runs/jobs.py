@@ -41,7 +41,7 @@ from advisor.store.measurements import SqlStore
 from advisor.store.records import Ending, Run, RunState, Schedule
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import Owner, this_process
-from advisor.sweeps.watching.shared import look_at
+from advisor.sweeps.watching.progress import look_at
 
 JOB_SCHEMA, JOBS_SCHEMA, TRIALS_SCHEMA = "advisor.sweep-job/1", "advisor.sweep-jobs/1", "advisor.sweep-list/1"
 ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")

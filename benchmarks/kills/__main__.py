@@ -28,7 +28,7 @@ from typing import Any
 from advisor.domain import Measurement
 from advisor.store.measurements import open_store
 from advisor.sweeps.formats import to_jsonl
-from advisor.sweeps.trial.orphans import find_orphans
+from advisor.sweeps.trial.ownership import find_orphans
 from benchmarks.kills.replaying import unmarked
 from benchmarks.kills.targets import Driver, kill_database, kill_worker
 from tests.postgresql import PostgreSQL

@@ -24,7 +24,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.sweeps.machine.environment import allowed_cpus
-from advisor.sweeps.trial.limits.usage import PROCESS_TREE
+from advisor.sweeps.trial.limits import PROCESS_TREE
 from advisor.sweeps.worker.engine import EmulatedGpu
 from advisor.sweeps.worker.timed_run import StepRunner, timed_run
 

@@ -17,11 +17,10 @@ from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.messages import format_mib
 from advisor.sweeps.datasets import opening
+from advisor.sweeps.datasets.containers import write_records, write_shards
 from advisor.sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
 from advisor.sweeps.datasets.making import in_order, spans
-from advisor.sweeps.datasets.recordio import write_records
 from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource, stored_bytes, write_files
-from advisor.sweeps.datasets.tar_shards import write_shards
 from advisor.sweeps.datasets.transforming import Change, changed, picture
 
 _WRITERS = {"files": write_files, "tar": write_shards, "lmdb": write_lmdb, "recordio": write_records}

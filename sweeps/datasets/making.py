@@ -32,7 +32,7 @@ from advisor.files import datasets_folder
 from advisor.sweeps.datasets.opening import VOCABULARY, made_whole, profile_text, read_profile, write_profile
 from advisor.sweeps.datasets.source import JpegFiles, stored_bytes
 from advisor.sweeps.machine.processes import end_with_parent
-from advisor.sweeps.trial.orphans import deferred_signals
+from advisor.sweeps.trial.ownership import deferred_signals
 
 if TYPE_CHECKING:
     from PIL.Image import Image

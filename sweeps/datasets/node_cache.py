@@ -50,7 +50,7 @@ def make_room(entry: Path, size: int, missing: int) -> None:
     for other in [*others, None]:
         disk = shutil.disk_usage(root)
         fits = missing <= disk.free - _LEFT_FREE_SHARE * disk.total
-        if fits and sum(map(_bytes_of, others)) + size <= limit_bytes:
+        if fits and sum(held.bytes for held in map(_complete, others) if held) + size <= limit_bytes:
             return
         if other and _try_remove(other):
             others.remove(other)
@@ -75,12 +75,6 @@ def _last_used(entry: Path) -> float:
     with suppress(OSError):
         return (entry / ABOUT).stat().st_mtime
     return 0.0
-
-
-def _bytes_of(entry: Path) -> int:
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return int(json.loads((entry / ABOUT).read_bytes())["bytes"])
-    return 0
 
 
 def _try_remove(entry: Path) -> bool:

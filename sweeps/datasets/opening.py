@@ -23,8 +23,8 @@ from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
 from advisor.files import system_errors
 from advisor.records import asdict
+from advisor.sweeps.datasets.containers import RECORDIO, TAR, RecordIoImages, TarShards
 from advisor.sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
-from advisor.sweeps.datasets.recordio import RECORDIO, RecordIoImages
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.datasets.source import (
     IMAGE_SUFFIXES,
@@ -37,9 +37,8 @@ from advisor.sweeps.datasets.source import (
     kept_profile,
     stored_bytes,
 )
-from advisor.sweeps.datasets.tar_shards import TAR, TarShards
 from advisor.sweeps.datasets.transforming import picture
-from advisor.sweeps.trial.orphans import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
+from advisor.sweeps.trial.ownership import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
 
 TEXT = "text"
 VOCABULARY = 10_000

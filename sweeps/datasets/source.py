@@ -11,7 +11,7 @@ import json
 import os
 import resource
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from hashlib import sha256
@@ -22,7 +22,7 @@ import numpy as np
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
-from advisor.files import manifests_folder, system_errors, write_whole
+from advisor.files import manifests_folder, write_whole
 from advisor.records import asdict
 
 ROWS, ABOUT = "rows.npy", "about.json"
@@ -128,12 +128,13 @@ def _new_manifest(folder: Path, suffixes: frozenset[str]) -> Manifest:
         with suppress(OSError, DataError):
             (kept_in := _cache_folder(folder)).mkdir(parents=True, exist_ok=True)
             (kept_in / ABOUT).unlink(missing_ok=True)
-            _save_array(kept_in / ROWS, rows)
+            save_array(kept_in / ROWS, rows)
             write_whole(kept_in / ABOUT, json.dumps(about))
     return Manifest(folder, rows)
 
 
-def _save_array(path: Path, values: np.ndarray) -> None:
+def save_array(path: Path, values: np.ndarray) -> None:
+    """Write an array into a .npy file, whole or not at all."""
     np.save(buffer := io.BytesIO(), values)
     write_whole(path, buffer.getvalue())
 
@@ -226,70 +227,6 @@ def stored_bytes(source: SampleSource) -> int:
     if isinstance(source.files, Manifest):
         return source.files.total_bytes
     return sum(file.stat().st_size for file in source.files)
-
-
-class FileSpans:
-    """A `SampleSource` of spans in a few large files; a format says how to find them.
-
-    A file is opened at its first read; a forked child may share it, since `pread` uses no file position."""
-
-    storage_format: str
-    unit: str  # what a span is called in messages
-
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._opened: dict[int, int] = {}
-        self.files: Sequence[Path] = tuple(files)
-        parts = [_index_of(path, self.scan) for path in files]
-        self._numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        self._rows = np.concatenate(parts)
-        if not len(self._rows):
-            raise UsageError(f"no {self.unit} in '{files[0]}'", hint="an image set needs at least one")
-
-    @staticmethod
-    def scan(file: Path) -> np.ndarray:
-        """Rows of samples that begin with offset and bytes. Raises `DataError` if the file is damaged."""
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_opened": {}}
-
-    def __del__(self) -> None:
-        for descriptor in self._opened.values():
-            os.close(descriptor)
-
-    def name(self, index: int) -> str:
-        path = self.files[int(self._numbers[index])]
-        return f"'{path}' ({self.unit} at byte {int(self._rows[index][0])})"
-
-    def _bytes(self, index: int) -> bytes:
-        """The bytes of a sample; fewer than its row says if the file was cut off."""
-        number, (offset, size) = int(self._numbers[index]), map(int, self._rows[index][:2])
-        try:
-            if number not in self._opened:
-                self._opened[number] = os.open(self.files[number], os.O_RDONLY | os.O_CLOEXEC)
-            return os.pread(self._opened[number], size, offset)
-        except OSError as error:
-            raise DataError(f"cannot read {self.name(index)}: {error.strerror}") from error
-
-
-def _index_of(file: Path, scan: Callable[[Path], np.ndarray]) -> np.ndarray:
-    """The rows of a file's spans, kept in the user's cache until the file changes."""
-    with system_errors(DataError, f"cannot read '{file}'"):
-        facts = file.stat()
-        # By its inode: a data set that was just made is renamed.
-        about = f"{facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}"
-        kept = manifests_folder() / f"{sha256(about.encode()).hexdigest()[:16]}.npy"
-        with suppress(OSError, ValueError, EOFError):
-            rows: np.ndarray = np.load(kept)
-            return rows
-        rows = scan(file)
-    with suppress(OSError, DataError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        _save_array(kept, rows)
-    return rows
 
 
 class LatencyInjected:

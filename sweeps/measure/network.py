@@ -24,6 +24,7 @@ from advisor.sweeps.hook import Profile
 from advisor.sweeps.machine.environment import machine_size
 from advisor.sweeps.machine.gpu import GpuSampler, busy_percent
 from advisor.sweeps.measure.document import LOADER, SYNTHETIC, Run, best_run, document, goes_on, measured_runs
+from advisor.sweeps.planning.plan import PREFETCH_FACTOR, loader_workers
 from advisor.sweeps.probe.session import missing, need_cuda
 from advisor.sweeps.quality.rates import count_warmup_steps
 from advisor.sweeps.trial.child import lacks_memory
@@ -36,7 +37,6 @@ from advisor.sweeps.worker.engine import (
     peaks,
     torch_facts,
 )
-from advisor.sweeps.worker.policy import PREFETCH_FACTOR, loader_workers
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox, timed_steps, warm_up
 
 if TYPE_CHECKING:

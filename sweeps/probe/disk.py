@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
+from advisor.sweeps.machine.environment import MEMORY_FILE_SYSTEMS, describe_disk
 from advisor.sweeps.probe.session import LEAST_REPEATS, Document, ProbeSession, figure
 
 _OFFSETS_SEED = 0
@@ -177,7 +177,7 @@ _KINDS = {
 _OWN_CPU_IS_THE_LIMIT = 0.8
 
 
-def probe(session: ProbeSession) -> Document:
+def probe_disk(session: ProbeSession) -> Document:
     """Rates, IOPS and latencies of the disk of the session's folder, with 1 and 16 reads at a time.
 
     Raises `MeasuringError` if the folder cannot be written or is full."""

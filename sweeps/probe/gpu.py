@@ -14,19 +14,9 @@ from typing import Any
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
+from advisor.sweeps.machine.environment import text_of
 from advisor.sweeps.machine.gpu import Facts, gpu_states, gpus
-from advisor.sweeps.machine.mounts import text_of
-from advisor.sweeps.probe.session import (
-    CUDA,
-    Document,
-    ProbeBudget,
-    ProbeSession,
-    figure,
-    has_cuda,
-    load_torch,
-    need_cuda,
-    skipped,
-)
+from advisor.sweeps.probe import session as probing
 
 _DEVICES = Path("/sys/bus/pci/devices")
 _TIMEOUT_SECONDS = 10
@@ -93,39 +83,39 @@ _OPTIONAL_PROPERTIES = {
 }
 
 
-def probe(session: ProbeSession) -> Document:
+def probe_gpu(session: probing.ProbeSession) -> probing.Document:
     """Facts of all GPUs, and rates of torch's device 0. Raises `MeasuringError` if there is no GPU."""
     on_bus = accelerators()
     answer = session.attempt(lambda: {"gpus": gpus()})
     existing = answer.get("gpus", [])
-    if not existing and not has_cuda():
+    if not existing and not probing.has_cuda():
         why = answer.get("skipped", "NVML lists none")
         if not on_bus:
             raise MeasuringError(f"no GPU: none on a PCI bus; {why}")
         # Name a card that lacks its driver.
         cards = (str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus)
         raise MeasuringError(f"on the PCI bus: {', '.join(cards)}; but {why}")
-    result: Document = {
+    result: probing.Document = {
         "driver": session.attempt(partial(_driver, existing)),
-        "pci": on_bus or skipped("sysfs shows no accelerator on a PCI bus"),
+        "pci": on_bus or probing.skipped("sysfs shows no accelerator on a PCI bus"),
         "nvidia_smi": answer if "skipped" in answer else {"gpus": len(existing)},
     }
-    if not has_cuda():
-        return result | {"devices": existing, "rates": session.attempt(need_cuda)}
+    if not probing.has_cuda():
+        return result | {"devices": existing, "rates": session.attempt(probing.need_cuda)}
     session.ends_at += session.budget.total / 2  # CUDA's libraries take seconds to load
     result["before"] = session.attempt(lambda: {"gpus": gpu_states()})
     session.warnings += busy_gpus(result["before"].get("gpus", []))
-    cuda = load_torch().cuda
+    cuda = probing.load_torch().cuda
     seen = [_torch_facts(n, cuda.get_device_properties(n)) for n in range(cuda.device_count())]
     result["devices"] = merge_devices(existing, seen)
     result["under_load"] = session.attempt(lambda: state_under_load(session.budget))
     return result | copy_rates(session)
 
 
-def _driver(known: list[Facts]) -> Document:
+def _driver(known: list[Facts]) -> probing.Document:
     return {
         "newest_cuda": next((facts["newest_cuda"] for facts in known), None),
-        "cuda_of_torch": load_torch().version.cuda if has_cuda() else None,
+        "cuda_of_torch": probing.load_torch().version.cuda if probing.has_cuda() else None,
         "kernel_module": _MODULE.read_text().splitlines()[0] if _MODULE.exists() else None,
     }
 
@@ -178,17 +168,17 @@ _LOAD_FIGURES = 4  # the load lasts as long as so many transfer figures
 _MOST_QUEUED = 900  # after about 1,000 queued launches the host would wait for the device
 
 
-def state_under_load(budget: ProbeBudget) -> Document:
+def state_under_load(budget: probing.ProbeBudget) -> probing.Document:
     """The state of every GPU, read while device 0 multiplies matrices.
 
     Raises `MeasuringError` if the work ended before the driver answered, since the state would be that of an
     idle GPU."""
-    torch = load_torch()
+    torch = probing.load_torch()
     free, _ = torch.cuda.mem_get_info()
     side = _SIDE if free > _SMALL_MEMORY_BYTES else _SMALL_SIDE
-    left = CUDA.random(side, side, dtype=torch.float16)
+    left = probing.CUDA.random(side, side, dtype=torch.float16)
     product = torch.empty_like(left)
-    once = min(CUDA.time_calls(lambda: torch.mm(left, left, out=product), 0.0))
+    once = min(probing.CUDA.time_calls(lambda: torch.mm(left, left, out=product), 0.0))
     wanted = budget.transfer_figure * _LOAD_FIGURES
     launches = max(1, min(_MOST_QUEUED, int(wanted / once)))
     for _ in range(launches):
@@ -198,8 +188,8 @@ def state_under_load(budget: ProbeBudget) -> Document:
     time.sleep(min(wanted, launches * once) / 4)  # clocks take a moment to rise
     state = gpu_states()
     idle_already = done.query()
-    CUDA.synchronize()
-    CUDA.free()
+    probing.CUDA.synchronize()
+    probing.CUDA.free()
     if idle_already:
         raise MeasuringError("the GPU was idle again before the driver had answered")
     return {"gpus": state, "work": f"fp16 products of {side}x{side} matrices on device 0"}
@@ -210,10 +200,10 @@ _COPY_BYTES = 1024 * MIB
 _SHARE_OF_FREE_MEMORY = 0.2
 
 
-def copy_rates(session: ProbeSession) -> Document:
+def copy_rates(session: probing.ProbeSession) -> probing.Document:
     """GB/s (10**9 bytes) of copies over the bus, with pinned and pageable memory, and within the device."""
     seconds = session.budget.transfer_figure
-    document: Document = {
+    document: probing.Document = {
         way: {
             memory: session.attempt(partial(_transfer, memory == "pinned", to_host, seconds))
             for memory in ("pinned", "pageable")
@@ -221,29 +211,29 @@ def copy_rates(session: ProbeSession) -> Document:
         for way, to_host in (("host_to_device", False), ("device_to_host", True))
     }
     document["device_copy"] = session.attempt(partial(_device_copy, seconds))
-    CUDA.free()
+    probing.CUDA.free()
     return document
 
 
-def _transfer(pinned: bool, to_host: bool, seconds: float) -> Document:
-    torch, size = load_torch(), _fitting_bytes(_TRANSFER_BYTES)
+def _transfer(pinned: bool, to_host: bool, seconds: float) -> probing.Document:
+    torch, size = probing.load_torch(), _fitting_bytes(_TRANSFER_BYTES)
     host = torch.ones(size, dtype=torch.uint8, pin_memory=pinned)
     device = torch.ones(size, dtype=torch.uint8, device="cuda")
     target, source = (host, device) if to_host else (device, host)
-    times = CUDA.time_calls(partial(target.copy_, source, non_blocking=pinned), seconds)
+    times = probing.CUDA.time_calls(partial(target.copy_, source, non_blocking=pinned), seconds)
     method = f"torch copies {size // MIB} MiB, {'pinned' if pinned else 'pageable'} host memory"
-    return figure([size / time_ / 1e9 for time_ in times], "GB/s", method)
+    return probing.figure([size / time_ / 1e9 for time_ in times], "GB/s", method)
 
 
-def _device_copy(seconds: float) -> Document:
-    torch, size = load_torch(), _fitting_bytes(_COPY_BYTES)
+def _device_copy(seconds: float) -> probing.Document:
+    torch, size = probing.load_torch(), _fitting_bytes(_COPY_BYTES)
     source, target = (torch.ones(size // 4, dtype=torch.float32, device="cuda") for _ in range(2))
-    times = CUDA.time_calls(partial(target.copy_, source), seconds)
+    times = probing.CUDA.time_calls(partial(target.copy_, source), seconds)
     method = f"torch copies {size // MIB} MiB within the GPU, bytes read and written counted"
-    return figure([2 * size / time_ / 1e9 for time_ in times], "GB/s", method)
+    return probing.figure([2 * size / time_ / 1e9 for time_ in times], "GB/s", method)
 
 
 def _fitting_bytes(wanted: int) -> int:
     """The wanted bytes, but at most a fifth of the GPU's free memory, in whole MiB."""
-    free, _ = load_torch().cuda.mem_get_info()
+    free, _ = probing.load_torch().cuda.mem_get_info()
     return max(MIB, min(wanted, int(free * _SHARE_OF_FREE_MEMORY)) // MIB * MIB)

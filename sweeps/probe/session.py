@@ -156,6 +156,8 @@ PARTS = {
     "gemm": "matrix products by precision",
     "operations": "classes of layers, forward and backward",
 }
+# Parts whose modules have other names.
+_MODULES = {"cpu": "host", "decode": "host", "ram": "host", "gemm": "layers", "operations": "layers"}
 Document = dict[str, Any]
 
 
@@ -316,8 +318,9 @@ def run_probe(parts: Iterable[str], *, quick: bool, disk: Path, report: Callable
 
 
 def _run_part(name: str, session: ProbeSession) -> Document:
-    """The result of `probe` in the part's module, with the cores that other processes used meanwhile."""
-    probe = importlib.import_module(f"advisor.sweeps.probe.{name}").probe
+    """The result of `probe_NAME` in the part's module, with the cores that other processes used meanwhile."""
+    module = importlib.import_module(f"advisor.sweeps.probe.{_MODULES.get(name, name)}")
+    probe = getattr(module, f"probe_{name}")
     before, start = _others_seconds(), time.monotonic()
     result: Document = probe(session)
     wall = max(time.monotonic() - start, 1e-9)

@@ -25,8 +25,8 @@ from advisor.sweeps.planning.plan import rounds, runs_made, wanted_runs
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.run.queue import TrialQueue, leasing
 from advisor.sweeps.trial.child import Ending, ending_of
-from advisor.sweeps.trial.limits.usage import PROCESS_TREE
-from advisor.sweeps.trial.orphans import clean_up
+from advisor.sweeps.trial.limits import PROCESS_TREE
+from advisor.sweeps.trial.ownership import clean_up
 from advisor.sweeps.trial.trial_process import measure_trial
 
 Measure = Callable[[Trial], Measurement]

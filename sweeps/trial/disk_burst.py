@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import MIB, DiskRate, InstanceType, Measurement, Stage
 from advisor.errors import AdvisorError, UsageError
-from advisor.sweeps.machine.environment import instance_type
-from advisor.sweeps.machine.mounts import describe_disk
+from advisor.sweeps.machine.environment import describe_disk, instance_type
 
 if TYPE_CHECKING:
     from advisor.catalog.disks import DiskCatalog

@@ -14,16 +14,21 @@ from msgspec.structs import replace
 from advisor.domain import MOUNTED, CacheState, Measurement, Status, Trial
 from advisor.sweeps.events import INFO, WARNING, emit
 from advisor.sweeps.formats import measurement_from_dict, run_facts, trial_to_dict
-from advisor.sweeps.machine.environment import allowed_cpus, carved_from, describe_container
+from advisor.sweeps.machine.environment import (
+    allowed_cpus,
+    block_device,
+    carved_from,
+    describe_container,
+    device_number,
+)
 from advisor.sweeps.machine.gpu import busy_percent
-from advisor.sweeps.machine.mounts import block_device, device_number
 from advisor.sweeps.machine.processes import busy_share
 from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.trial import child
+from advisor.sweeps.trial.cgroups import strongest_limits
 from advisor.sweeps.trial.disk_burst import with_disk_burst
 from advisor.sweeps.trial.formatting import ending_facts
-from advisor.sweeps.trial.limits.groups import strongest_limits
-from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits, request_for
+from advisor.sweeps.trial.limits import LimitRequest, ResourceLimits, request_for
 from advisor.sweeps.trial.placement import VISIBLE_GPUS, Placement, placed
 
 Place = Callable[..., AbstractContextManager[Placement]]  # like `placement.placed`

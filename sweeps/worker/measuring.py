@@ -42,10 +42,11 @@ from advisor.sweeps.datasets.source import LatencyInjected, SampleSource
 from advisor.sweeps.events import emit
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.processes import Contention
+from advisor.sweeps.planning.plan import CPU_CLOCK, compute_threads, is_synthetic
 from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.quality.rates import is_steady
 from advisor.sweeps.trial.child import LOADED, READY
-from advisor.sweeps.trial.limits.usage import MemoryPeak
+from advisor.sweeps.trial.limits import MemoryPeak
 from advisor.sweeps.worker.engine import (
     EmulatedGpu,
     Engine,
@@ -66,7 +67,6 @@ from advisor.sweeps.worker.inputs import (
     fill,
     open_batches,
 )
-from advisor.sweeps.worker.policy import CPU_CLOCK, compute_threads, is_synthetic
 from advisor.sweeps.worker.stages import stage_results
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimedRun, timed_run
 

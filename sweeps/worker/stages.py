@@ -30,12 +30,12 @@ from advisor.models.zoo.opening import Runnable
 from advisor.sweeps.datasets.source import Sample, SampleSource
 from advisor.sweeps.machine.environment import allowed_cpus, last_level_cache_mib
 from advisor.sweeps.machine.gpu import GpuSampler
+from advisor.sweeps.planning.plan import gpu_alone_seconds
 from advisor.sweeps.quality.rates import count_warmup_steps
 from advisor.sweeps.trial.child import ending_of
-from advisor.sweeps.trial.limits.usage import read_usage
+from advisor.sweeps.trial.limits import read_usage
 from advisor.sweeps.worker.engine import CudaCompletion, Engine, TorchEngine, gpu_uuid
 from advisor.sweeps.worker.inputs import cached_share, device_batch, evict, photograph_batches
-from advisor.sweeps.worker.policy import gpu_alone_seconds
 from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox, timed_steps, warm_up
 
 _STILL_CACHED = 0.2

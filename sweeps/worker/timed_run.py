@@ -20,12 +20,11 @@ from msgspec import Struct
 
 from advisor.domain import CacheState, Trial
 from advisor.errors import MeasuringError
-from advisor.sweeps.machine.environment import sibling_cpus
+from advisor.sweeps.machine.environment import sibling_cpus, text_of
 from advisor.sweeps.machine.gpu import GpuSampler
-from advisor.sweeps.machine.mounts import text_of
 from advisor.sweeps.machine.processes import busy_seconds
 from advisor.sweeps.quality.rates import StoppingRule, count_warmup_steps, sustained_rate
-from advisor.sweeps.trial.limits.usage import Usage, grown, read_usage
+from advisor.sweeps.trial.limits import Usage, grown, read_usage
 from advisor.sweeps.worker.engine import Completion, Engine
 
 State = dict[str, Any]

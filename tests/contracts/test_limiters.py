@@ -13,13 +13,18 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import LimitedBy
-from advisor.sweeps.machine.environment import allowed_cpus
-from advisor.sweeps.machine.mounts import V1_CONTROLLERS, block_device, v1_groups, v2_group
+from advisor.sweeps.machine.environment import V1_CONTROLLERS, allowed_cpus, block_device, v1_groups, v2_group
 from advisor.sweeps.machine.processes import stat_fields
-from advisor.sweeps.trial.limits.groups import CgroupV1, CgroupV2, delegated_parent
-from advisor.sweeps.trial.limits.types import Affinity, LimitRequest, ResourceLimits, WholeMachine
-from advisor.sweeps.trial.limits.usage import MemoryPeak, read_usage
-from advisor.sweeps.trial.orphans import clean_up
+from advisor.sweeps.trial.cgroups import CgroupV1, CgroupV2, delegated_parent
+from advisor.sweeps.trial.limits import (
+    Affinity,
+    LimitRequest,
+    MemoryPeak,
+    ResourceLimits,
+    WholeMachine,
+    read_usage,
+)
+from advisor.sweeps.trial.ownership import clean_up
 from advisor.sweeps.worker.inputs import evict
 
 BURN = "sum(1 for _ in iter(int, 1))"

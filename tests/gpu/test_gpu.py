@@ -15,7 +15,7 @@ from advisor.models.zoo.opening import open_network
 from advisor.runs.measuring_script import measure_script
 from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.formats import read_file
-from advisor.sweeps.worker.policy import SYNTHETIC
+from advisor.sweeps.planning.plan import SYNTHETIC
 from tests.gpu.conftest import is_rehearsal
 from tests.sweeps.builders import own_network
 

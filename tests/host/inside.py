@@ -10,11 +10,9 @@ from pathlib import Path
 
 from advisor.domain import MIB
 from advisor.runs.doctor import check_limits
-from advisor.sweeps.machine.environment import machine_size
-from advisor.sweeps.machine.mounts import block_device
-from advisor.sweeps.trial.limits.groups import strongest_limits
-from advisor.sweeps.trial.limits.types import LimitRequest
-from advisor.sweeps.trial.limits.usage import read_usage
+from advisor.sweeps.machine.environment import block_device, machine_size
+from advisor.sweeps.trial.cgroups import strongest_limits
+from advisor.sweeps.trial.limits import LimitRequest, read_usage
 
 DISK = Path("/disk")
 BURN = "while True: pass"

@@ -19,7 +19,7 @@ from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.measurement_store import Held
 from advisor.sweeps.planning.networks import StoredData, SweepData
 from advisor.sweeps.planning.plan import Machine, SweepRequest
-from advisor.sweeps.watching.tally import Running, SweepProgress
+from advisor.sweeps.watching.progress import Running, SweepProgress
 from tests.rows import table
 
 PROFILE = DatasetProfile(

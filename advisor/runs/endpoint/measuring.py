@@ -11,7 +11,6 @@ from typing import Any
 
 from advisor.errors import AdvisorError, MeasuringError
 from advisor.runs.endpoint.questions import USUAL_CONCURRENCY, ServedModel
-from advisor.sweeps.measure.endpoint.address import Address, address_of, api_key
 from advisor.sweeps.measure.endpoint.engines import (
     EngineSettings,
     EngineStart,
@@ -20,6 +19,7 @@ from advisor.sweeps.measure.endpoint.engines import (
     free_ports,
     running_engines,
 )
+from advisor.sweeps.measure.endpoint.protocol import Address, address_of, api_key
 from advisor.sweeps.measure.endpoint.records import Lengths, Load
 from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, gpus_here, measured
 

@@ -24,12 +24,11 @@ from advisor.sweeps.measurement_store import Damaged, MeasurementStore, Stored
 from advisor.sweeps.trial.formatting import planned_facts, trial_name
 from advisor.sweeps.trial.ownership import process_tag, tag_in
 from advisor.sweeps.watching.logfile import LEVELS, logged, print_warning
-from advisor.sweeps.watching.shared import Snapshot
-from advisor.sweeps.watching.tally import Tally
+from advisor.sweeps.watching.progress import Snapshot, Tally
 
 if TYPE_CHECKING:
     from advisor.sweeps.run.runner import Progress
-    from advisor.sweeps.watching.tally import TextFile
+    from advisor.sweeps.watching.progress import TextFile
 
 
 LOCAL_HOST = "127.0.0.1"
@@ -102,13 +101,13 @@ def watched(options: Watching, *, usd_per_hour: float | None = None, where: str 
             print_warning(str(error))
         stack.enter_context(subscribe(watch.note))
         if options.metrics_port is not None:
-            from advisor.sweeps.watching.tally import served, sweep_registry
+            from advisor.sweeps.watching.progress import served, sweep_registry
 
             host, registry = options.metrics_host or LOCAL_HOST, sweep_registry(watch.tally.standing)
             port = stack.enter_context(served(registry, options.metrics_port, host))
             watch.address = f"http://{host}:{port}/metrics"
         if options.metrics_file:
-            from advisor.sweeps.watching.tally import TextFile, sweep_registry
+            from advisor.sweeps.watching.progress import TextFile, sweep_registry
 
             watch.file = TextFile(options.metrics_file, sweep_registry(watch.tally.standing))
         try:

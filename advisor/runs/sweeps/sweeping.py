@@ -56,7 +56,7 @@ from advisor.sweeps.run.runner import (
     run_sweep,
     stored_runs,
 )
-from advisor.sweeps.trial.orphans import owning
+from advisor.sweeps.trial.ownership import owning
 from advisor.sweeps.trial.trial_process import BUSY_SHARE, measure_trial
 
 _LOG = logging.getLogger(__name__)

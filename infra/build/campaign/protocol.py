@@ -14,7 +14,7 @@ from advisor.domain.words import Protocol
 from advisor.models.performance.memory.peak import largest_batch
 from advisor.models.performance.memory.steps import Conditions, bundled_profile
 from advisor.models.performance.networks import bundled_networks
-from advisor.sweeps.worker.policy import CPU_CLOCK, SYNTHETIC
+from advisor.sweeps.planning.plan import CPU_CLOCK, SYNTHETIC
 
 # Library, name and input of each network, as in the network table.
 NETWORKS = (

@@ -15,8 +15,15 @@ from aiohttp import ClientSession
 from aiohttp.http_exceptions import LineTooLong
 
 from advisor.errors import one_line
-from advisor.sweeps.measure.endpoint.address import Address, ApiKey
-from advisor.sweeps.measure.endpoint.faults import SHOWN, Fault, RequestFailed, error_text, piece_of
+from advisor.sweeps.measure.endpoint.protocol import (
+    SHOWN,
+    Address,
+    ApiKey,
+    Fault,
+    RequestFailed,
+    error_text,
+    piece_of,
+)
 from advisor.sweeps.measure.endpoint.records import OK, RequestRecord
 
 _CONNECT_SECONDS = 10.0

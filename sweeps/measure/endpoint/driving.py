@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.sweeps.measure.endpoint.client import Client, Dialect
-from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed
+from advisor.sweeps.measure.endpoint.protocol import Fault, RequestFailed
 from advisor.sweeps.measure.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
 
 # With the space before it, each word is one token for Llama, Qwen, Mistral and GPT; for other models

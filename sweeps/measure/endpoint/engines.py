@@ -30,8 +30,7 @@ import advisor
 from advisor.errors import MeasuringError, UsageError, one_line
 from advisor.extras import install_command
 from advisor.sweeps.machine.processes import end_group
-from advisor.sweeps.trial.orphans import orphan_processes, owner_is_me, remove
-from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, orphan_processes, own_tag, owner_is_me, remove
 
 HOST = "127.0.0.1"
 _BLOCK_TOKENS = 256
@@ -278,7 +277,9 @@ def _started_engine(start: EngineStart, report: Progress) -> Iterator[RunningEng
             report(f"starting {' '.join(start.command)}")
             yield RunningEngine(tuple(start.command), start.port, process, log, time.monotonic())
         finally:
-            _end_guarded(process)
+            assert process.stdin is not None
+            end_group(process, _SECONDS_TO_END)  # the guard then ends the engine
+            process.stdin.close()
 
 
 def _is_healthy(port: int) -> bool:
@@ -289,17 +290,6 @@ def _is_healthy(port: int) -> bool:
         connection.request("GET", "/health")
         return connection.getresponse().status in (200, 404)
     return False
-
-
-def _end_guarded(process: subprocess.Popen[bytes]) -> None:
-    """Close the guard's input, after which it ends the engine; kill both if it does not."""
-    assert process.stdin is not None
-    with suppress(OSError):
-        process.stdin.close()
-    try:
-        process.wait(_SECONDS_TO_END)
-    except subprocess.TimeoutExpired:
-        end_group(process, 1.0)
 
 
 def guard(command: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from advisor.records import asdict
-from advisor.sweeps.measure.endpoint.faults import RequestFailed
+from advisor.sweeps.measure.endpoint.protocol import RequestFailed
 
 _MOST_WARM_UP = 0.4
 _BLOCKS = 8

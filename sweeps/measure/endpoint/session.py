@@ -18,10 +18,10 @@ from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import gpus
 from advisor.sweeps.measure.endpoint import records
-from advisor.sweeps.measure.endpoint.address import Address, ApiKey
 from advisor.sweeps.measure.endpoint.anchors import SCHEMA
 from advisor.sweeps.measure.endpoint.client import opened
 from advisor.sweeps.measure.endpoint.driving import Driver, Opening, Prompts, opening_of
+from advisor.sweeps.measure.endpoint.protocol import Address, ApiKey
 
 _VERSIONS = ("aiohttp", "uvloop", "numpy", "vllm", "transformers", "torch", "llama-cpp-python")
 

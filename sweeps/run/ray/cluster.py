@@ -18,11 +18,10 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from advisor.domain import Trial
+from advisor.domain import MIB, Trial
 from advisor.errors import MeasuringError
 from advisor.messages import format_mib
-from advisor.sweeps.trial.orphans import deferred_signals
-from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
+from advisor.sweeps.trial.ownership import OWNER_VARIABLE, deferred_signals, own_tag
 from advisor.sweeps.trial.placement import VISIBLE_GPUS, read_gpus, wanted_cpus
 from advisor.sweeps.trial.placement import Node as Machine
 from advisor.sweeps.trial.trial_process import stays_in_memory
@@ -35,7 +34,6 @@ DISK_RESOURCE = "advisor_disk:"
 OWN_DISK = "node:__internal_implicit_resource_advisor_disk"
 # The amount of a resource that a node only has to have, or that trials share.
 _PRESENCE = 0.001
-_MIB = 2**20
 
 # The amounts that a trial needs of a node's resources, as sorted pairs; trials with equal needs are one kind.
 Needs = tuple[tuple[str, float], ...]
@@ -52,7 +50,7 @@ def needs_of(trial: Trial, machine: Machine | None = None) -> Needs:
     needs = {
         TRIAL_RESOURCE: 1.0,
         "CPU": float(threads * math.ceil(wanted_cpus(trial.resources.vcpus) / threads)),
-        "memory": float(math.ceil(trial.resources.memory_mib) * _MIB),
+        "memory": float(math.ceil(trial.resources.memory_mib) * MIB),
     }
     if trial.on_mounted_disk or trial.dataset_path:
         disk = f"{DISK_RESOURCE}{trial.resources.disk.type}" if trial.on_mounted_disk else OWN_DISK
@@ -80,7 +78,7 @@ def resources_of(machine: Machine, trials: int) -> dict[str, float]:
         TRIAL_RESOURCE: trials,
         "CPU": len(machine.cores) * _threads(machine),
         "GPU": len(machine.gpus),
-        "memory": int(machine.memory_mib) * _MIB,
+        "memory": int(machine.memory_mib) * MIB,
     }
     return {name: float(amount) for name, amount in has.items() if amount}
 
@@ -133,12 +131,12 @@ def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
             f"they need {_amount(name, amount)}, and the largest node has {_amount(name, most)}; ask for "
             "less, or start a larger node"
         )
-    whole = (f"{name} {amount:g}" if amount >= 1 else name for name, amount in needs if amount < _MIB)
+    whole = (f"{name} {amount:g}" if amount >= 1 else name for name, amount in needs if amount < MIB)
     return f"no one node has all of {', '.join(whole)}; start such a node"
 
 
 def _amount(name: str, amount: float) -> str:
-    return f"{format_mib(amount / _MIB)} of memory" if name == "memory" else f"{amount:g} {name}s"
+    return f"{format_mib(amount / MIB)} of memory" if name == "memory" else f"{amount:g} {name}s"
 
 
 def refuse_ambiguous(trials: Iterable[Trial], nodes: Sequence[Node]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.trial.orphans import find_orphans
+from advisor.sweeps.trial.ownership import find_orphans
 from tests.processes import as_in_a_terminal
 
 LEAVING = """

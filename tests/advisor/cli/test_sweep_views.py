@@ -24,7 +24,7 @@ from advisor.runs.cloud.plan import sweep_id
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.status import snapshot_document
 from advisor.sweeps.run.runner import Progress
-from advisor.sweeps.watching.shared import Snapshot, pace_of
+from advisor.sweeps.watching.progress import Snapshot, pace_of
 from tests.advisor.render.schemas import assert_keeps
 from tests.processes import all_of
 from tests.sweeps.builders import held, measurement, running, standing

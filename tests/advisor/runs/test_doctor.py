@@ -12,8 +12,7 @@ from advisor.errors import DataError, MeasuringError
 from advisor.runs import doctor
 from advisor.runs.doctor import Finding, State, document, run_checks, worst
 from advisor.store.measurements import open_store
-from advisor.sweeps.trial.orphans import Orphan
-from advisor.sweeps.trial.ownership import own_tag, this_process
+from advisor.sweeps.trial.ownership import Orphan, own_tag, this_process
 from tests.advisor.render.schemas import assert_keeps
 from tests.sweeps.builders import measurement
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 from advisor.domain import Status, Task
 from advisor.errors import DataError, UsageError
-from advisor.sweeps.datasets import recordio
+from advisor.sweeps.datasets import containers
 from advisor.sweeps.datasets.converting import TARGETS, convert
 from advisor.sweeps.datasets.lmdb_images import datum, sample_of
 from advisor.sweeps.datasets.making import write_samples
@@ -182,10 +182,10 @@ def test_a_record_comes_back_in_multiples_of_4_bytes_and_its_magic_begins_parts_
     content,
 ):
     """So that a reader finds its way from any place."""
-    record = recordio.frame(content)
+    record = containers.frame(content)
     assert len(record) % 4 == 0
-    assert recordio.unframe(record + b"next") == content
-    record = recordio.frame(content)
+    assert containers.unframe(record + b"next") == content
+    record = containers.frame(content)
     offsets = [number for number in range(0, len(record), 4) if record[number : number + 4] == MAGIC_BYTES]
     index = 0
     for offset in offsets:
@@ -197,34 +197,34 @@ def test_a_record_comes_back_in_multiples_of_4_bytes_and_its_magic_begins_parts_
 
 @given(st.lists(contents))
 def test_records_are_found_without_an_index(parts):
-    file = b"".join(map(recordio.frame, parts))
-    result = list(recordio.spans(io.BytesIO(file), len(file)))
-    assert [recordio.unframe(file[offset : offset + size]) for offset, size in result] == parts
+    file = b"".join(map(containers.frame, parts))
+    result = list(containers.spans(io.BytesIO(file), len(file)))
+    assert [containers.unframe(file[offset : offset + size]) for offset, size in result] == parts
 
 
 def test_records_and_datums_have_the_bytes_of_their_specifications():
     """dmlc-core: magic, length word, content, zeros; a magic inside splits into parts 1 and 3."""
-    assert recordio.MAGIC == 0xCED7230A
-    assert recordio.frame(b"hello") == MAGIC_BYTES + bytes([5, 0, 0, 0]) + b"hello\0\0\0"
+    assert containers.MAGIC == 0xCED7230A
+    assert containers.frame(b"hello") == MAGIC_BYTES + bytes([5, 0, 0, 0]) + b"hello\0\0\0"
     first = MAGIC_BYTES + bytes([4, 0, 0, 1 << 5]) + b"abcd"
     last = MAGIC_BYTES + bytes([2, 0, 0, 3 << 5]) + b"ef\0\0"
-    assert recordio.frame(b"abcd" + MAGIC_BYTES + b"ef") == first + last
-    assert recordio.frame(b"a" + MAGIC_BYTES)[4:8] == bytes([5, 0, 0, 0])
+    assert containers.frame(b"abcd" + MAGIC_BYTES + b"ef") == first + last
+    assert containers.frame(b"a" + MAGIC_BYTES)[4:8] == bytes([5, 0, 0, 0])
     header = struct.pack("<IfQQ", 0, 7.0, 3, 0)
-    assert recordio.pack_image(b"jpeg", 7, 3) == header + b"jpeg"
-    assert recordio.unpack_image(header + b"jpeg") == (b"jpeg", 7)
+    assert containers.pack_image(b"jpeg", 7, 3) == header + b"jpeg"
+    assert containers.unpack_image(header + b"jpeg") == (b"jpeg", 7)
     several = struct.pack("<IfQQ2f", 2, 0.0, 3, 0, 5.0, 6.0)
-    assert recordio.unpack_image(several + b"jpeg") == (b"jpeg", 5)
+    assert containers.unpack_image(several + b"jpeg") == (b"jpeg", 5)
     # Fields 1, 2, 3 and 5 as varints, field 4 as bytes.
     message = datum(Sample(SampleKind.PIXELS, b"BGR" * 128, 300, 1, 128))
     assert message == b"\x08\x03\x10\x01\x18\x80\x01\x22\x80\x03" + b"BGR" * 128 + b"\x28\xac\x02"
     assert sample_of(b"\x22\x04jpeg\x28\x07\x38\x01") == Sample(SampleKind.JPEG, b"jpeg", 7)
 
 
-@pytest.mark.parametrize("damage", [b"", b"\0" * 12, recordio.frame(b"whole")[:-4]])
+@pytest.mark.parametrize("damage", [b"", b"\0" * 12, containers.frame(b"whole")[:-4]])
 def test_what_is_no_whole_record_is_told(damage):
     with pytest.raises(DataError):
-        recordio.unframe(damage)
+        containers.unframe(damage)
 
 
 @given(st.binary(max_size=40))

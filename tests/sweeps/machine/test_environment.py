@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.sweeps.machine import environment as sizes
-from advisor.sweeps.machine.mounts import v1_groups, v2_group
+from advisor.sweeps.machine.environment import v1_groups, v2_group
 from advisor.sweeps.machine.processes import Contention, busy_seconds, busy_share, pressure, waited_seconds
 from tests.rows import table
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.probe import gemm, gpu, operations
+from advisor.sweeps.probe import gpu, layers
 from advisor.sweeps.probe import session as accelerator
 from advisor.sweeps.probe.session import is_figure, is_skipped
 from tests.sweeps.cuda_standin import StandIn, installed
@@ -20,8 +20,8 @@ def rehearsal(monkeypatch):
     """torch and NVML see one T4; nothing takes long."""
     nvml_with(monkeypatch, GpuStandIn())
     monkeypatch.setattr(gpu, "_SMALL_SIDE", 64)
-    monkeypatch.setattr(gemm, "_SIZES", (32, 64))
-    monkeypatch.setitem(operations._BATCHES, "cuda", 1)
+    monkeypatch.setattr(layers, "_SIZES", (32, 64))
+    monkeypatch.setitem(layers._BATCHES, "cuda", 1)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # tiny tensors on many threads mostly wait for each other
     # Work that is queued lasts longer than any probe waits, unless a test says otherwise.
@@ -46,19 +46,19 @@ def test_a_card_without_its_driver_is_named_and_facts_are_told_where_torch_canno
 ):
     card = {"slot": "0000:00:1e.0", "name": "TU104GL [Tesla T4]", "vendor_code": "10de"}
     monkeypatch.setattr(gpu, "accelerators", lambda: [card])
-    monkeypatch.setattr(gpu, "has_cuda", lambda: False)
+    monkeypatch.setattr(accelerator, "has_cuda", lambda: False)
     with pytest.raises(MeasuringError, match=r"TU104GL .*; but NVIDIA's driver does not answer"):
-        gpu.probe(_session(tmp_path, 60.0))
+        gpu.probe_gpu(_session(tmp_path, 60.0))
     nvml_with(monkeypatch, GpuStandIn())
-    monkeypatch.setattr(gpu, "has_cuda", lambda: False)
-    part = gpu.probe(_session(tmp_path, 60.0))
+    monkeypatch.setattr(accelerator, "has_cuda", lambda: False)
+    part = gpu.probe_gpu(_session(tmp_path, 60.0))
     assert part["devices"][0]["name"] == "Tesla T4"
     assert is_skipped(part["rates"])
     validate(document(gpu=part))
 
 
 def test_the_whole_gpu_part_runs_through(tmp_path, rehearsal):
-    part = gpu.probe(_session(tmp_path, 60.0))
+    part = gpu.probe_gpu(_session(tmp_path, 60.0))
     assert part["devices"][0]["multiprocessors"] == 40
     (state,) = part["under_load"]["gpus"]
     assert (state["uuid"], state["sm_clock_mhz"]) == ("GPU-6f6d", 1590)
@@ -71,7 +71,7 @@ def test_the_whole_gpu_part_runs_through(tmp_path, rehearsal):
 
 def test_the_state_of_an_idle_gpu_does_not_pass_for_that_under_load(tmp_path, rehearsal):
     rehearsal.step_seconds = 0.0
-    part = gpu.probe(_session(tmp_path, 60.0))
+    part = gpu.probe_gpu(_session(tmp_path, 60.0))
     assert "idle again" in part["under_load"]["skipped"]
     states = [{"utilization_percent": 0.0}, {"utilization_percent": None}, {"utilization_percent": 97.0}]
     (warning,) = gpu.busy_gpus(states)
@@ -79,7 +79,7 @@ def test_the_state_of_an_idle_gpu_does_not_pass_for_that_under_load(tmp_path, re
 
 
 def test_precisions_that_a_gpu_only_emulates_are_not_measured(tmp_path, rehearsal):
-    part = gemm.probe(_session(tmp_path, 60.0))
+    part = layers.probe_gemm(_session(tmp_path, 60.0))
     assert is_figure(part["cuda"]["fp32"])
     assert is_figure(part["cuda"]["fp16"])
     for precision in ("tf32", "bf16"):
@@ -96,9 +96,9 @@ def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal
         "linear": {"channels_in": 8, "channels": 4},
         **{name: {"channels_in": 4, "side": 8} for name in ("batch_norm", "pooling", "elementwise")},
     }
-    monkeypatch.setattr(operations, "LAYERS", {name: {"wide": entry} for name, entry in small.items()})
-    monkeypatch.setattr(operations, "SIZES", ("wide",))
-    part = operations.probe(_session(tmp_path, 60.0))
+    monkeypatch.setattr(layers, "LAYERS", {name: {"wide": entry} for name, entry in small.items()})
+    monkeypatch.setattr(layers, "SIZES", ("wide",))
+    part = layers.probe_operations(_session(tmp_path, 60.0))
     assert part["device"] == "cuda"
     for precision in ("fp32", "amp"):
         for name in small:
@@ -112,8 +112,8 @@ def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal
 
 
 def _layer(name, size, batch=1):
-    sizes = operations.LAYERS[name][size] if isinstance(size, str) else size
-    return operations.built(name, sizes, accelerator.CPU, batch, torch.float32)
+    sizes = layers.LAYERS[name][size] if isinstance(size, str) else size
+    return layers.built(name, sizes, accelerator.CPU, batch, torch.float32)
 
 
 def test_counted_operations_are_those_that_torch_counts():
@@ -140,4 +140,4 @@ def test_counted_operations_are_those_that_torch_counts():
 def test_traffic_counts_what_must_be_moved_and_no_more(name, forward, backward):
     layer = _layer(name, {"channels_in": 4, "side": 8})
     output = layer.call(*layer.inputs)
-    assert operations.moved_bytes(layer, output) == (forward, backward)
+    assert layers.moved_bytes(layer, output) == (forward, backward)

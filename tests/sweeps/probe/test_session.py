@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.datasets.making import make_sample
-from advisor.sweeps.machine.mounts import mount_of, parse_mountinfo
-from advisor.sweeps.probe import cpu, decode, disk, gpu, session
-from advisor.sweeps.probe.decode import decode as decode_one
+from advisor.sweeps.machine.environment import mount_of, parse_mountinfo
+from advisor.sweeps.probe import disk, gpu, host, session
 from advisor.sweeps.probe.disk import Opened, Pattern, opened_past_cache, scratch_file, timed_read
+from advisor.sweeps.probe.host import decode_image
 from advisor.sweeps.probe.session import QUICK, ProbeSession, run_probe
 from tests.rows import table
 
@@ -28,9 +28,10 @@ from tests.rows import table
 @pytest.fixture
 def parts(monkeypatch):
     def install(**probes):
-        for name, probe in probes.items():
-            module = types.SimpleNamespace(probe=probe)
-            monkeypatch.setitem(sys.modules, f"advisor.sweeps.probe.{name}", module)
+        module = types.SimpleNamespace(**{f"probe_{name}": probe for name, probe in probes.items()})
+        for name in probes:
+            file = session._MODULES.get(name, name)
+            monkeypatch.setitem(sys.modules, f"advisor.sweeps.probe.{file}", module)
 
     return install
 
@@ -76,23 +77,23 @@ def test_past_the_total_time_nothing_new_begins(tmp_path):
 
 
 def test_a_photograph_becomes_a_square_of_pixels():
-    pixels = decode_one(make_sample(random.Random(1)), random.Random(2))
+    pixels = decode_image(make_sample(random.Random(1)), random.Random(2))
     assert pixels.shape == (224, 224, 3)
     assert pixels.dtype == np.uint8
     assert pixels.std() > 5
 
 
 def test_the_yield_of_the_second_threads_is_their_share_more():
-    result = decode._hyperthread_yield({4: [100.0] * 5, 8: [130.0] * 5}, 4, 8)
+    result = host._hyperthread_yield({4: [100.0] * 5, 8: [130.0] * 5}, 4, 8)
     assert result["value"] == pytest.approx(0.3)
-    assert "one hardware thread" in decode._hyperthread_yield({2: [1.0]}, 2, 2)["skipped"]
+    assert "one hardware thread" in host._hyperthread_yield({2: [1.0]}, 2, 2)["skipped"]
 
 
 @pytest.mark.slow
 def test_real_processes_decode_and_are_gone(tmp_path):
     import multiprocessing
 
-    part = decode.probe(_session(tmp_path, 60.0))
+    part = host.probe_decode(_session(tmp_path, 60.0))
     rates = {int(count): thread["value"] for count, thread in part["threads"].items()}
     assert min(rates.values()) > 1
     assert min(rates) == 1
@@ -197,7 +198,7 @@ def test_memory_does_not_pass_for_a_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(disk, "describe_disk", lambda path: {"path": path, "file_system": "tmpfs"})
     monkeypatch.setattr(disk, "_measured", lambda *_: {})
     session = _session(tmp_path, 60.0)
-    part = disk.probe(session)
+    part = disk.probe_disk(session)
     assert part["past_page_cache"] is False
     assert "memory was measured" in session.warnings[0]
 
@@ -214,12 +215,12 @@ def test_the_memory_of_a_numa_node_is_its_total(tmp_path):
     node.mkdir()
     (node / "cpulist").write_text("0-3\n")
     (node / "meminfo").write_text("\n".join(TABLES["node_meminfo"]))
-    assert cpu.read_numa_nodes(tmp_path) == [{"node": 0, "cpus": "0-3", "memory_mib": 198109248 / 1024}]
+    assert host.read_numa_nodes(tmp_path) == [{"node": 0, "cpus": "0-3", "memory_mib": 198109248 / 1024}]
 
 
 @given(st.dictionaries(st.integers(0, 63), st.integers(0, 15), min_size=1))
 def test_every_core_gets_a_thread_before_any_gets_two(cores):
-    ordered = cpu.threads_first_by_core(cores)
+    ordered = host.threads_first_by_core(cores)
     assert sorted(ordered) == sorted(cores)
     distinct = len(set(cores.values()))
     assert len({cores[cpu] for cpu in ordered[:distinct]}) == distinct

@@ -17,7 +17,7 @@ from advisor.sweeps.datasets.node_cache import LOCK, cached_data
 from advisor.sweeps.events import subscribe
 from advisor.sweeps.formats import measurement_from_dict, measurement_to_dict, to_jsonl, trial_to_dict
 from advisor.sweeps.machine.environment import allowed_cpus, machine_size
-from advisor.sweeps.run.ray.task import NODE, measuring_task
+from advisor.sweeps.run.ray.executor import NODE, measuring_task
 from advisor.sweeps.run.runner import InlineExecutor, ProcessExecutor
 from advisor.sweeps.trial.placement import placed
 from benchmarks.kills.replaying import answer_of, replayed, unmarked

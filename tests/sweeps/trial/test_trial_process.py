@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from advisor.domain import LimitedBy, MemoryFormat, Precision, Stack, Status, Task
 from advisor.errors import DataError, MeasuringError
 from advisor.sweeps.formats import measurement_to_dict
-from advisor.sweeps.machine.environment import allowed_cpus, describe_container
-from advisor.sweeps.machine.mounts import device_number
+from advisor.sweeps.machine.environment import allowed_cpus, describe_container, device_number
 from advisor.sweeps.trial.child import ending_of, recognised_ending
 from advisor.sweeps.trial.formatting import steps_text, trial_name
-from advisor.sweeps.trial.limits.types import ResourceLimits
+from advisor.sweeps.trial.limits import ResourceLimits
 from advisor.sweeps.trial.placement import GpuDevice, Placement
 from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
 from tests.processes import gone

@@ -10,7 +10,7 @@ from prometheus_client import generate_latest
 
 from advisor.errors import DataError, MeasuringError
 from advisor.sweeps.events import collected
-from advisor.sweeps.watching.tally import TextFile, served, sweep_registry
+from advisor.sweeps.watching.progress import TextFile, served, sweep_registry
 from tests.alike import assert_golden_text
 from tests.sweeps.builders import standing
 

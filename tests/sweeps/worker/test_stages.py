@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from advisor.domain import Stage, Status, Task
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.datasets.source import JpegFiles, Sample, SampleKind
-from advisor.sweeps.trial.limits.types import ResourceLimits
-from advisor.sweeps.trial.limits.usage import PROCESS_TREE
+from advisor.sweeps.trial.limits import PROCESS_TREE, ResourceLimits
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker import stages
 from advisor.sweeps.worker.engine import EmulatedGpu

@@ -34,7 +34,6 @@ from advisor.infra.build.campaign.language.cells import (
 from advisor.infra.build.campaign.records import Records, Row
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import NO_NVML, GpuSampler, gpus
-from advisor.sweeps.measure.endpoint.address import address_of
 from advisor.sweeps.measure.endpoint.engines import (
     EngineSettings,
     EngineStart,
@@ -43,6 +42,7 @@ from advisor.sweeps.measure.endpoint.engines import (
     free_ports,
     running_engines,
 )
+from advisor.sweeps.measure.endpoint.protocol import address_of
 from advisor.sweeps.measure.endpoint.records import Lengths, Load, standard_error
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 

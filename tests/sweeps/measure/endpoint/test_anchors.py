@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.sweeps.measure.endpoint.address import address_of
 from advisor.sweeps.measure.endpoint.anchors import read_serving_anchor
+from advisor.sweeps.measure.endpoint.protocol import address_of
 from advisor.sweeps.measure.endpoint.records import Lengths, Load
 from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, measured
 from tests.sweeps.measure.endpoint.openai_server import fake_endpoint

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from advisor.sweeps.measure.endpoint import records
 from advisor.sweeps.measure.endpoint.driving import Prompts
-from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed
+from advisor.sweeps.measure.endpoint.protocol import Fault, RequestFailed
 
 
 def answered(start, *, slot=0, ttft=0.5, tpot=0.1, tokens=11, status=records.OK):

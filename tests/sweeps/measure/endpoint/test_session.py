@@ -3,8 +3,7 @@
 import pytest
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.measure.endpoint.address import ApiKey, address_of
-from advisor.sweeps.measure.endpoint.faults import Fault
+from advisor.sweeps.measure.endpoint.protocol import ApiKey, Fault, address_of
 from advisor.sweeps.measure.endpoint.records import Lengths, Load
 from advisor.sweeps.measure.endpoint.session import Wanted, measured, warnings_of
 from tests.sweeps.measure.endpoint.openai_server import WELL, fake_endpoint

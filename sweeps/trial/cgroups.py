@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from advisor.domain import MIB, LimitedBy
-from advisor.sweeps.machine.mounts import V1_CONTROLLERS, UnifiedGroup, v1_groups, v2_group
-from advisor.sweeps.trial.limits import types
-from advisor.sweeps.trial.limits.usage import read_fields, remove_group
+from advisor.sweeps.machine.environment import V1_CONTROLLERS, UnifiedGroup, v1_groups, v2_group
+from advisor.sweeps.trial import limits
+from advisor.sweeps.trial.limits import GROUP, read_fields, remove_group
 from advisor.sweeps.trial.ownership import new_name
 
 LEAF = "advisor-leaf"
@@ -137,12 +137,12 @@ PERIOD_MICROSECONDS = 100_000
 _SHARES, _WEIGHT = 262_144, 10_000
 
 
-class CgroupV1(types.ResourceLimits):
+class CgroupV1(limits.ResourceLimits):
     """Limits by a group in each of `parents` (controller: directory), removed with its processes."""
 
     means = LimitedBy.CGROUP_V1
 
-    def __init__(self, request: types.LimitRequest, parents: Mapping[str, Path]) -> None:
+    def __init__(self, request: limits.LimitRequest, parents: Mapping[str, Path]) -> None:
         super().__init__(request)
         self._parents = parents
         self._groups: dict[str, Path] = {}
@@ -169,10 +169,10 @@ class CgroupV1(types.ResourceLimits):
         self._made.close()
 
     @property
-    def held(self) -> types.Held:
-        held: types.Held = {"vcpus": types.GROUP, "memory": types.GROUP}
+    def held(self) -> limits.Held:
+        held: limits.Held = {"vcpus": GROUP, "memory": GROUP}
         if self._request.limits_disk:
-            held["disk"] = types.GROUP if self._request.device else None
+            held["disk"] = GROUP if self._request.device else None
         return held
 
     def add(self, pid: int) -> None:
@@ -216,12 +216,12 @@ class CgroupV1(types.ResourceLimits):
         (self._groups[controller] / file).write_text(str(value))
 
 
-class CgroupV2(types.ResourceLimits):
+class CgroupV2(limits.ResourceLimits):
     """Limits by one group below `parent` with its controllers, removed at the end with its processes."""
 
     means = LimitedBy.CGROUP_V2
 
-    def __init__(self, request: types.LimitRequest, parent: Path) -> None:
+    def __init__(self, request: limits.LimitRequest, parent: Path) -> None:
         super().__init__(request)
         self._group = parent / new_name()
         self._controllers = handed_down(parent)
@@ -235,18 +235,18 @@ class CgroupV2(types.ResourceLimits):
         remove_group(self._group)
 
     @property
-    def held(self) -> types.Held:
+    def held(self) -> limits.Held:
         """What holds each limit. Without the cpuset controller CPUs are pinned by affinity; without cpu no
         fraction is held, without io no disk rate. Nothing counts as held once another process (systemd) has
         removed a controller or changed a limit."""
         if any(self._read(file) != text for file, text in self._engaged.items()):
             return {"vcpus": None, "memory": None}
         request, has = self._request, self._controllers
-        pinned = types.GROUP if "cpuset" in has else types.AFFINITY
-        held: types.Held = {"vcpus": pinned if "cpu" in has or not request.is_fraction else None}
-        held["memory"] = types.GROUP
+        pinned = GROUP if "cpuset" in has else limits.AFFINITY
+        held: limits.Held = {"vcpus": pinned if "cpu" in has or not request.is_fraction else None}
+        held["memory"] = GROUP
         if request.limits_disk:
-            held["disk"] = types.GROUP if request.device and "io" in has else None
+            held["disk"] = GROUP if request.device and "io" in has else None
         return held
 
     def add(self, pid: int) -> None:
@@ -274,8 +274,8 @@ class CgroupV2(types.ResourceLimits):
                 self._write("cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
         if request.device and request.limits_disk and "io" in self._controllers:
             rates = {"rbps": (request.read_mib_per_second or 0) * MIB, "riops": request.read_iops or 0}
-            limits = " ".join(f"{name}={int(rate)}" for name, rate in rates.items() if rate)
-            self._write("io.max", f"{request.device} {limits}")
+            most = " ".join(f"{name}={int(rate)}" for name, rate in rates.items() if rate)
+            self._write("io.max", f"{request.device} {most}")
 
     def usage_source(self) -> Mapping[str, Any]:
         return {"kind": LimitedBy.CGROUP_V2.value, "group": str(self._group)}
@@ -294,14 +294,14 @@ class CgroupV2(types.ResourceLimits):
             return None
 
 
-def strongest_limits(request: types.LimitRequest) -> types.ResourceLimits:
+def strongest_limits(request: limits.LimitRequest) -> limits.ResourceLimits:
     """The strongest limits that this machine supports; none if the request is for the whole machine."""
     if request.wants_whole_machine:
-        return types.WholeMachine(request)
+        return limits.WholeMachine(request)
     if not sys.platform.startswith("linux"):
-        return types.ResourceLimits(request)
+        return limits.ResourceLimits(request)
     groups = v1_groups()
     if set(groups) == set(V1_CONTROLLERS) and all(os.access(group, os.W_OK) for group in groups.values()):
         return CgroupV1(request, groups)
     parent = delegated_parent(v2_group())
-    return CgroupV2(request, parent) if parent else types.Affinity(request)
+    return CgroupV2(request, parent) if parent else limits.Affinity(request)

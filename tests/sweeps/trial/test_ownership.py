@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.processes import is_running, start_ticks
-from advisor.sweeps.trial import orphans as module
+from advisor.sweeps.trial import ownership as module
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
 from tests.processes import gone
 

@@ -2,7 +2,7 @@
 
 `python -m advisor.sweeps.measure.ranks ARGUMENTS` is torchrun that ends with the process that started it.
 Where ranks are lost, its last line is `{"error": ...}`: the rank that failed first, and why. It starts `..
-JOB`, a JSON object with the fields of `measuring.Job`, on each rank. The first rank of each node prints
+JOB`, a JSON object with the fields of `scaling.Job`, on each rank. The first rank of each node prints
 `{"progress": ...}`, and last `{"anchor": ...}`, the same on all nodes; any rank prints `{"error": ...}`
 for what a user can mend. All else that fails is noted for torchrun. torch is loaded late: that takes
 seconds, in which the parent may die."""
@@ -32,7 +32,7 @@ def rank() -> int:
 
 
 def _measured() -> dict[str, Any]:
-    from advisor.sweeps.measure.ranks.measuring import Job, measure
+    from advisor.sweeps.measure.scaling import Job, measure
 
     is_first = os.environ["LOCAL_RANK"] == "0"
 

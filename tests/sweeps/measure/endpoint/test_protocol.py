@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE, address_of, api_key
-from advisor.sweeps.measure.endpoint.faults import Fault, Piece, RequestFailed, piece_of
+from advisor.sweeps.measure.endpoint.protocol import (
+    KEY_VARIABLE,
+    Fault,
+    Piece,
+    RequestFailed,
+    address_of,
+    api_key,
+    piece_of,
+)
 from tests.rows import table
 
 CASES = table("sweeps_cases")

@@ -15,8 +15,7 @@ from advisor.sweeps.events import Event
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.run.runner import Progress
 from advisor.sweeps.trial.ownership import this_process
-from advisor.sweeps.watching.shared import Snapshot, look_at, pace_of
-from advisor.sweeps.watching.tally import Tally
+from advisor.sweeps.watching.progress import Snapshot, Tally, look_at, pace_of
 from tests.sweeps.builders import SleepingClock, held, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 9)]
