@@ -205,23 +205,13 @@ def run_sweep(
 
 
 def current_rows(
-    trials: Sequence[Trial],
-    store: MeasurementStore,
-    again: frozenset[Status] = frozenset(),
-    since: datetime | None = None,
+    trials: Sequence[Trial], store: MeasurementStore, since: datetime | None = None
 ) -> dict[str, Measurement]:
-    """The rows of the trials by id, without those to measure again: with a status in `again`, or begun before
-    `since`.
-
-    A damaged row counts as failed. Raises `DataError` for one unless `again` has failed trials."""
+    """The rows of the trials by id, without those that began before `since`. Raises `DataError` for a damaged
+    row."""
     stored = store.read(trial.trial_id for trial in trials)
-    if Status.FAILED not in again:
-        _raise_damaged(stored.damaged)
-    return {
-        row.trial.trial_id: row
-        for row in stored.measurements
-        if row.status not in again and not is_stale(row.started_at, since)
-    }
+    _raise_damaged(stored.damaged)
+    return {row.trial.trial_id: row for row in stored.measurements if not is_stale(row.started_at, since)}
 
 
 def stored_runs(
