@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 
 
 class Misfire(StrEnum):
@@ -83,7 +83,7 @@ class Run(Struct, frozen=True, kw_only=True):
     requested its end. `place` is the boot and process namespace in which `pid` is valid."""
 
     number: int
-    schedule: int | None
+    schedule: int | None = None
     due_at: float
     state: RunState
     note: str = ""
@@ -128,7 +128,6 @@ Record = TypeVar("Record", bound=Struct)
 
 def record_of(kind: type[Record], row: Any, **more: Any) -> Record:
     """A table row as a record: fields take the values of columns with their names, and their defaults where
-    a column is NULL. `more` gives fields that need conversion."""
-    names = set(kind.__struct_fields__) & set(row._mapping) - set(more)
-    kept = {name: row._mapping[name] for name in names}
-    return kind(**{name: value for name, value in kept.items() if value is not None}, **more)
+    a column is NULL. `more` gives fields that are no columns."""
+    given = {str(name): value for name, value in row._mapping.items() if value is not None}
+    return convert(given | more, kind)

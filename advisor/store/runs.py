@@ -5,7 +5,6 @@ run's lock until it ends. So no run is made or begun twice, whichever process is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -65,7 +64,7 @@ class Runs:
         one of them forbids this one; the table is locked meanwhile, so no other sweep starts."""
         row = {
             "sweep_id": sweep_id,
-            "request": json.dumps(dict(request)),
+            "request": dict(request),
             "due_at": now,
             "note": "",
             "state": RunState.DUE.value,
@@ -117,7 +116,7 @@ class Runs:
 
     def end(self, number: int, owner: Owner, ending: Ending, *, now: float) -> bool:
         """Store how a run ended; False when another process has taken it over."""
-        values = asdict(ending) | {"report": json.dumps(ending.report) if ending.report else None}
+        values = asdict(ending) | {"report": ending.report or None}
         moved = self._move(number, owner.name, ending.state, **values, ended_at=now)
         return moved or self._is_already(number, owner, ending.state)
 
@@ -198,15 +197,8 @@ class Runs:
         return runs
 
     def _run_of(self, row: Any) -> Run:
-        return record_of(
-            Run,
-            row,
-            schedule=row.schedule,
-            state=RunState(row.state),
-            alive=row.state == RunState.RUNNING and self._locks.is_held(row.number),
-            report=json.loads(row.report or "{}"),
-            request=json.loads(row.request or "{}"),
-        )
+        is_running = row.state == RunState.RUNNING
+        return record_of(Run, row, alive=is_running and self._locks.is_held(row.number))
 
 
 def skip_due(connection: sql.Connection, schedule: int, note: str) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import sqlalchemy as sql
@@ -12,7 +11,7 @@ import sqlalchemy as sql
 from advisor.errors import UsageError, unknown_name
 from advisor.records import asdict
 from advisor.store.locks import DAEMON, HeldLock, Locks
-from advisor.store.records import Leader, Misfire, NewSchedule, Reporting, RunState, Schedule, record_of
+from advisor.store.records import Leader, NewSchedule, RunState, Schedule, record_of
 from advisor.store.runs import Runs, skip_due
 from advisor.store.schema import RUNS, SCHEDULE_LEADER, OpenTables, lock_table, make_ready
 from advisor.store.schema import SCHEDULES as ROWS
@@ -63,9 +62,10 @@ class ScheduleBook(OpenTables):
             lock_table(connection, ROWS)  # serialises two processes that add the same name
             row = connection.execute(_named(new.name)).one_or_none()
             if row is None:
-                connection.execute(ROWS.insert().values(_row_of(new, now)))
-                return _schedule_of(connection.execute(_named(new.name)).one())
-            schedule = _schedule_of(row)
+                times = {"created_at": now, "considered_until": now}
+                connection.execute(ROWS.insert().values(asdict(new) | times))
+                return record_of(Schedule, connection.execute(_named(new.name)).one())
+            schedule = record_of(Schedule, row)
             if _requested(schedule) != new:
                 raise UsageError(
                     f"there is a schedule '{new.name}' already",
@@ -79,12 +79,12 @@ class ScheduleBook(OpenTables):
     def all(self) -> list[Schedule]:
         """All schedules, in the order in which they were added."""
         query = sql.select(ROWS).where(ROWS.c.removed_at.is_(None)).order_by(ROWS.c.number)
-        return [_schedule_of(row) for row in self.rows(query)]
+        return [record_of(Schedule, row) for row in self.rows(query)]
 
     def named(self, name: str) -> Schedule:
         """The schedule of that name; `UsageError` suggests the nearest name."""
         for row in self.rows(_named(name)):
-            return _schedule_of(row)
+            return record_of(Schedule, row)
         names = [schedule.name for schedule in self.all()]
         if not names:
             hint = "see `advisor schedule add --help`"
@@ -94,7 +94,7 @@ class ScheduleBook(OpenTables):
     def numbered(self, number: int) -> Schedule | None:
         """The schedule with that number, even a removed one; None if there is none."""
         rows = self.rows(sql.select(ROWS).where(ROWS.c.number == number))
-        return _schedule_of(rows[0]) if rows else None
+        return record_of(Schedule, rows[0]) if rows else None
 
     def remove(self, name: str, *, now: float) -> Schedule:
         """Remove a schedule: no run of it begins any more. Its past runs are kept, and a running one may
@@ -125,28 +125,6 @@ class ScheduleBook(OpenTables):
 
 def _named(name: str) -> sql.Select[Any]:
     return sql.select(ROWS).where((ROWS.c.name == name) & ROWS.c.removed_at.is_(None))
-
-
-def _row_of(new: NewSchedule, now: float) -> dict[str, Any]:
-    return {
-        **asdict(new),
-        "command": json.dumps(list(new.command)),
-        "misfire": new.misfire.value,
-        "reporting": json.dumps(asdict(new.reporting)) if new.reporting else None,
-        "created_at": now,
-        "considered_until": now,
-    }
-
-
-def _schedule_of(row: Any) -> Schedule:
-    reporting = json.loads(row.reporting) if row.reporting else None
-    return record_of(
-        Schedule,
-        row,
-        command=tuple(json.loads(row.command)),
-        misfire=Misfire(row.misfire),
-        reporting=reporting and Reporting(**{**reporting, "send": tuple(reporting["send"])}),
-    )
 
 
 def _requested(schedule: Schedule) -> NewSchedule:

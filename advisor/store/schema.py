@@ -5,6 +5,7 @@ same PostgreSQL database."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import sqlalchemy as sql
@@ -16,6 +17,20 @@ from advisor.store.database import Database
 from advisor.store.dialects import POSTGRESQL, SQLITE, file_exists, make_file, use_write_ahead_log
 
 METADATA = MetaData()
+
+
+class Json(sql.TypeDecorator[Any]):
+    """A value as JSON in a column of text."""
+
+    impl, cache_ok = Text, True
+
+    def process_bind_param(self, value: Any, _dialect: sql.Dialect) -> str | None:
+        """The text to store."""
+        return None if value is None else json.dumps(value)
+
+    def process_result_value(self, value: str | None, _dialect: sql.Dialect) -> Any:
+        """The value in a stored text."""
+        return None if value is None else json.loads(value)
 
 
 def _number() -> Column[int]:
@@ -78,8 +93,8 @@ SCHEDULES = Table(
     Column("name", String(64), nullable=False, index=True),
     Column("cron", Text, nullable=False),
     Column("timezone", String(64), nullable=False),
-    # A JSON list of words, and the folder in which its relative paths start.
-    Column("command", Text, nullable=False),
+    # A list of words, and the folder in which its relative paths start.
+    Column("command", Json, nullable=False),
     Column("folder", Text, nullable=False),
     Column("misfire", String(16), nullable=False),
     # Limit per month; cost per hour of a run; limit of one run. NULL: no limit, or unknown.
@@ -91,8 +106,8 @@ SCHEDULES = Table(
     Column("created_at", Double, nullable=False),
     Column("considered_until", Double, nullable=False),
     Column("removed_at", Double, nullable=True),
-    # A JSON object: the plan to report on after each run, and the targets. NULL: no report.
-    Column("reporting", Text, nullable=True),
+    # The plan to report on after each run, and the targets. NULL: no report.
+    Column("reporting", Json, nullable=True),
 )
 
 # Long-running work: a due time of a schedule, or a sweep started over HTTP (no schedule).
@@ -113,11 +128,11 @@ RUNS = Table(
     Column("cost_usd", Double, nullable=True),
     Column("trials", Integer, nullable=True),
     Column("log", Text, nullable=True),
-    # A JSON object: the fit after the run, and the drift.
-    Column("report", Text, nullable=True),
-    # Only for a sweep over HTTP: its id, the client's request (JSON), and when a stop was requested.
+    # The fit after the run, and the drift.
+    Column("report", Json, nullable=True),
+    # Only for a sweep over HTTP: its id, the client's request, and when a stop was requested.
     Column("sweep_id", String(32), nullable=True, unique=True),
-    Column("request", Text, nullable=True),
+    Column("request", Json, nullable=True),
     Column("stop_at", Double, nullable=True),
     # This alone ensures that each due time gets one run.
     UniqueConstraint("schedule", "due_at", name="one_run_a_due_time"),
