@@ -34,8 +34,8 @@ from advisor.runs.cloud.plan import CloudOptions, CloudPlan
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured
 from advisor.runs.endpoint.measuring import measure_served
 from advisor.runs.endpoint.questions import ServedModel, VerifyGeneration
-from advisor.runs.questions import AUTO
-from advisor.runs.verification.cloud import with_its_disk, words_of
+from advisor.runs.questions import AUTO, words_of
+from advisor.runs.verification.cloud import with_its_disk
 from advisor.runs.verification.verdict import spec_to_take
 from advisor.sweeps.measure.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA, USED
 from advisor.sweeps.measure.endpoint.records import Load
@@ -260,39 +260,18 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
             engine=candidate.engine,
             hint="start it on the instance, and name its {endpoint}",
         )
+    served = trial.served(engine=str(candidate.engine), gpu=offer.instance.gpu_name)
+    what = (f"--model={candidate.model}", f"--precision={candidate.precision}", f"--minutes={minutes:g}")
     wanted = replace(
         cloud,
         instance=offer.instance.name,
         region=offer.region,
         # After `--`, the options with which the answer's exports start the engine.
-        arguments=(*_measure_words(trial, minutes), "--", *engine_words(candidate, trial.request)),
+        arguments=(*what, *words_of(served), "--", *engine_words(candidate, trial.request)),
         command=MEASURE,
         engine=vllm_requirement(candidate),
     )
     return with_its_disk(wanted, disk, trial.today)
-
-
-def _measure_words(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
-    """Options of `advisor measure` that start the candidate's engine with the trial's load."""
-    candidate, served = trial.candidate, trial.served(engine=str(trial.candidate.engine))
-    return words_of(
-        {
-            "--engine": candidate.engine,
-            "--model": candidate.model,
-            "--served-model": served.served_model,
-            "--precision": candidate.precision,
-            "--kv-precision": served.kv_precision,
-            "--input-tokens": served.input_tokens,
-            "--output-tokens": served.output_tokens,
-            "--concurrency": trial.load.concurrency,
-            "--rate": trial.load.requests_per_second,
-            "--gpu": candidate.spec.offer.instance.gpu_name,
-            "--gpus": served.gpus,
-            "--tensor-parallel": served.tensor_parallel,
-            "--link": served.link,
-            "--minutes": f"{minutes:g}",
-        }
-    )
 
 
 def verdict_on_served(

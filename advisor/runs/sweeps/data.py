@@ -28,7 +28,6 @@ from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.networks import StoredData, SweepData, planned_network
 
 Progress = Callable[[int, int], None]
-Make = Callable[[], StoredData]
 # Typical profiles of generated data, to plan with before they are generated.
 _PHOTOGRAPHS = DatasetProfile(
     name="photographs",
@@ -50,18 +49,9 @@ def _silent(_here: int, _all: int) -> None:
 def planned_data(grid: SweepGrid, on_fetching: Progress = _silent) -> SweepData:
     """The data's profiles for a plan; trial ids are final only once the data are generated. Data at an
     address without a stored profile are fetched; `on_fetching` gets (fetched files, all files)."""
-    own_data = None
-    if grid.data:
-        # A profile stored at the address saves fetching the data.
-        is_elsewhere = is_address(grid.data) and not is_cached(grid.data)
-        profile = remote_profile(grid.data) if is_elsewhere else None
-        own_data = StoredData(profile, grid.data) if profile else _stored_here(grid.data, on_fetching)
-    return _data(
-        grid.networks,
-        own_data,
-        bool(grid.preset),
-        lambda: _planned(default_place(DEFAULT_SAMPLES), _PHOTOGRAPHS),
-        lambda: _planned(default_text_place(), _PENN_TREEBANK),
+    with_photographs = bool(grid.preset)
+    return data_of_networks(
+        grid.networks, grid.data, on_fetching, with_photographs=with_photographs, is_plan=True
     )
 
 
@@ -97,35 +87,30 @@ def data_of_networks(
     *,
     samples: int = DEFAULT_SAMPLES,
     with_photographs: bool = False,
+    is_plan: bool = False,
 ) -> SweepData:
-    """The data for the networks: the user's, else generated ones (`samples` photographs, a text)."""
-    own_data = _stored_here(own, on_progress) if own else None
-    return _data(
-        networks,
-        own_data,
-        with_photographs,
-        lambda: _stored(*ensure_dataset(samples, progress=on_progress)),
-        lambda: _stored(*ensure_text()),
-    )
-
-
-def _data(
-    networks: Sequence[str],
-    own_data: StoredData | None,
-    with_photographs: bool,
-    photographs: Make,
-    text: Make,
-) -> SweepData:
-    planned = [planned_network(name) for name in networks]
-    reads_images = with_photographs or any(network.photographs for network in planned)
+    """The data for the networks: the user's, else `samples` photographs and a text, which are generated
+    unless this `is_plan`."""
+    own_data = _own_data(own, on_progress, is_plan) if own else None
     if own_data and own_data.profile.storage_format == TEXT:
         return SweepData(text=own_data)
-    images = own_data or (photographs() if reads_images else None)
-    reads_text = any(network.text for network in planned)
-    return SweepData(images=images, text=text() if reads_text else None)
+    planned, images, text = [planned_network(name) for name in networks], own_data, None
+    if images is None and (with_photographs or any(network.photographs for network in planned)):
+        images = (
+            _planned(default_place(samples), _PHOTOGRAPHS)
+            if is_plan
+            else _stored(*ensure_dataset(samples, progress=on_progress))
+        )
+    if any(network.text for network in planned):
+        text = _planned(default_text_place(), _PENN_TREEBANK) if is_plan else _stored(*ensure_text())
+    return SweepData(images=images, text=text)
 
 
-def _stored_here(source: str, on_progress: Progress) -> StoredData:
+def _own_data(source: str, on_progress: Progress, is_plan: bool) -> StoredData:
+    # A profile stored at the address saves fetching the data.
+    is_elsewhere = is_plan and is_address(source) and not is_cached(source)
+    if profile := remote_profile(source) if is_elsewhere else None:
+        return StoredData(profile, source)
     with data_here(source, on_progress) as (path, cached):
         profile = profile_folder(path)
         return StoredData(profile, source) if cached else _stored(path.resolve(), profile)

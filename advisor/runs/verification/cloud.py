@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 
 from msgspec import Struct
@@ -31,12 +31,12 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import VERIFY
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.launch_options import Volume, sweep_id_of
-from advisor.questions.network import NetworkQuestion
+from advisor.questions.network import NetworkQuestion, Verify
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.fleet import plan_fleet, run_fleet, share_of
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, accelerator_of, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured
-from advisor.runs.questions import AUTO, VerificationRun
+from advisor.runs.questions import AUTO, VerificationRun, words_of
 from advisor.runs.verification.verdict import VerifiedMachine, judged
 from advisor.runs.verification.verify import recommended_after
 
@@ -205,25 +205,22 @@ def launch_options(
     """The launch for a verification: only this type and disk, with the day in its id, so that a repeated
     command on that day pays for nothing twice."""
     request, named = planned.request, planned.named
-    networks = request.task is not Task.PREPROCESSING
-    # Options of `advisor verify` there. They fix every choice, since the instance may lack the user's model.
-    arguments = words_of(
-        {
-            "--instance": named.instance.name,
-            "--task": request.task,
-            "--model": request.network,
-            "--target-throughput": f"{request.target_throughput:.12g}",
-            "--max-latency-ms": f"{limit:.12g}" if (limit := request.max_latency_ms) else None,
-            "--batch-size": named.workload.batch_size,
-            "--precision": request.precision if networks else None,
-            "--memory-format": request.memory_format if networks else None,
-            "--disk": named.disk.choice,
-            "--region": request.region,
-            "--minutes": f"{how.minutes:g}",
-            "--max-gpus": request.max_gpus,
-            "--samples": how.samples,
-        }
+    is_of_network = request.task is not Task.PREPROCESSING
+    # They fix every choice, since the instance may lack the user's model.
+    options = Verify(
+        task=request.task,
+        network=request.network,
+        target_throughput=request.target_throughput,
+        max_latency_ms=request.max_latency_ms,
+        batch_size=named.workload.batch_size,
+        precision=request.precision if is_of_network else None,
+        memory_format=request.memory_format if is_of_network else None,
+        disk_text=str(named.disk.choice),
+        region=request.region,
+        max_gpus=request.max_gpus,
     )
+    there = VerificationRun(instance=named.instance.name, minutes=how.minutes, samples=how.samples)
+    arguments = (*words_of(options), *words_of(there))
     wanted = replace(cloud, instance=named.instance.name, arguments=arguments, disks=(), command=VERIFY)
     return with_its_disk(wanted, named.disk, today)
 
@@ -265,8 +262,3 @@ def verdict_on(
     )
     after = recommended_after(planned.request, context, fresh, today)
     return judged(planned.request, machine, fresh, named, named.prediction, after)
-
-
-def words_of(given: Mapping[str, object]) -> tuple[str, ...]:
-    """Options with their values as words of a command, without those whose value is None."""
-    return tuple(str(word) for pair in given.items() if pair[1] is not None for word in pair)
