@@ -113,9 +113,6 @@ class MeasurementStore(Protocol):
 
         A good measurement that is replaced moves to the `earlier`."""
 
-    def statuses(self) -> dict[str, str]:
-        """The status of every trial that has a row, by trial_id."""
-
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
         """Summaries of these trials (by default all) that have a row, by trial_id."""
 

@@ -238,7 +238,7 @@ def _story(path: Path, beginning: str) -> list[Mapping[str, Any]]:
     named = {str(line["trial_id"]) for line in story}
     if not story:
         with closing(open_store(reading=True)) as store:
-            named = {name for name in store.statuses() if name.startswith(beginning)}
+            named = {name for name in store.summaries() if name.startswith(beginning)}
             stored = store.read(named) if len(named) == 1 else None
     if not named:
         raise UsageError(f"neither log nor store knows a trial '{beginning}'", hint="see: sweep list")

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measurement]]:
     """Yield the stored measurements, all or the `wanted` ones. Unreadable rows are named on stderr, and
     `DataError` (exit code 1) is raised after the block has answered from the others."""
-    from advisor.store.measurements import all_of, open_store
+    from advisor.store.measurements import open_store
 
     with closing(open_store(reading=True)) as store:
-        stored = store.read() if wanted is None else all_of(store, wanted)
+        stored = store.read(wanted=wanted)
     print_damaged(stored)
     yield stored.measurements
     fail_if_damaged(stored)

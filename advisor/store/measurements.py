@@ -61,6 +61,8 @@ def _program(dialect: sql.Dialect) -> str:
 
 
 _ROWS_AT_ONCE = 200
+# A filter of rows: the value that each named column must have.
+Wanted = Mapping[str, str]
 
 
 def open_store(url: str | None = None, *, reading: bool = False) -> SqlStore:
@@ -124,15 +126,12 @@ class SqlStore(OpenTables):
 
         return self._database.write(work)
 
-    def statuses(self) -> dict[str, str]:
-        return {row.trial_id: row.status for row in self._rows_of(ROWS.c.trial_id, None, ROWS.c.status)}
-
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
-        rows = self._rows_of(ROWS.c.trial_id, trial_ids, ROWS.c.status, ROWS.c.started_at)
+        rows = self._rows_of(ROWS, trial_ids, ROWS.c.status, ROWS.c.started_at)
         return {row.trial_id: Summary(row.status, row.started_at) for row in rows}
 
-    def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
-        return self._stored(ROWS, trial_ids)
+    def read(self, trial_ids: Iterable[str] | None = None, wanted: Wanted | None = None) -> Stored:
+        return self._stored(ROWS, trial_ids, wanted)
 
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
         return list(self._stored(EARLIER, trial_ids).measurements)
@@ -152,26 +151,28 @@ class SqlStore(OpenTables):
         """The leases in force, by trial id; empty where there are no tables."""
         return self.leases.held() if self.is_ready else {}
 
-    def _stored(self, table: sql.Table, trial_ids: Iterable[str] | None) -> Stored:
-        rows = self._rows_of(table.c.trial_id, trial_ids, table.c.payload, table.c.number)
+    def _stored(
+        self, table: sql.Table, trial_ids: Iterable[str] | None, wanted: Wanted | None = None
+    ) -> Stored:
+        rows = self._rows_of(table, trial_ids, table.c.payload, table.c.number, wanted=wanted)
         rows.sort(key=lambda row: row.number)
         return _parsed_rows(rows, self.name)
 
     def _rows_of(
-        self, trial_id: sql.Column[str], wanted: Iterable[str] | None, *columns: sql.Column[Any]
+        self,
+        table: sql.Table,
+        trial_ids: Iterable[str] | None,
+        *columns: sql.Column[Any],
+        wanted: Wanted | None = None,
     ) -> list[Any]:
-        query = sql.select(trial_id, *columns)
-        if wanted is None:
+        query = sql.select(table.c.trial_id, *columns).where(*_conditions(wanted or {}))
+        if trial_ids is None:
             return self.rows(query)
         return [
             row
-            for part in in_parts(sorted(set(wanted)))
-            for row in self.rows(query.where(trial_id.in_(part)))
+            for part in in_parts(sorted(set(trial_ids)))
+            for row in self.rows(query.where(table.c.trial_id.in_(part)))
         ]
-
-
-# A filter of rows: the value that each named column must have.
-Wanted = Mapping[str, str]
 
 
 class Page(Struct, frozen=True):
@@ -184,9 +185,8 @@ class Page(Struct, frozen=True):
 def page_of(store: SqlStore, wanted: Wanted, *, after: int = 0, limit: int) -> Page:
     """The first `limit` matching rows whose number is above `after`. A row keeps its number when a newer
     measurement replaces it, so a reader of all pages gets each trial once, whatever is stored meanwhile."""
-    conditions = [ROWS.c[name] == value for name, value in wanted.items()]
     query = sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
-    query = query.where(ROWS.c.number > after, *conditions).order_by(ROWS.c.number)
+    query = query.where(ROWS.c.number > after, *_conditions(wanted)).order_by(ROWS.c.number)
     rows = store.rows(query.limit(limit + 1))
     return Page(_parsed_rows(rows[:limit], store.name), rows[limit - 1].number if len(rows) > limit else None)
 
@@ -200,11 +200,8 @@ def pages_of(store: SqlStore, wanted: Wanted) -> Iterator[Stored]:
         after = page.next_after
 
 
-def all_of(store: SqlStore, wanted: Wanted) -> Stored:
-    """All matching rows."""
-    parts = list(pages_of(store, wanted))
-    good = tuple(row for part in parts for row in part.measurements)
-    return Stored(good, tuple(row for part in parts for row in part.damaged))
+def _conditions(wanted: Wanted) -> list[sql.ColumnElement[bool]]:
+    return [ROWS.c[name] == value for name, value in wanted.items()]
 
 
 def _stored_row(connection: sql.Connection, trial_id: str) -> Any:

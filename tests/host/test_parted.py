@@ -76,7 +76,7 @@ def test_what_a_parted_driver_had_in_hand_goes_to_another_one_and_is_stored_once
             other = driving(nodes[0], url, "other", lease_seconds=30)
             others, said = other.communicate(timeout=120)
             assert other.returncode == 0, said
-            assert set(store.statuses()) == {trial.trial_id for trial in TRIALS}
+            assert set(store.summaries()) == {trial.trial_id for trial in TRIALS}
             before = store.all()
         measured, said = parted_one.communicate(timeout=120)
         assert parted_one.returncode == 0, said

@@ -111,11 +111,11 @@ def _stored(network: str, task: str) -> Sequence[Measurement]:
         return ()
     from contextlib import closing
 
-    from advisor.store.measurements import all_of, open_store
+    from advisor.store.measurements import open_store
 
     wanted = {"network": network, "task": task, "status": str(Status.OK)}
     with closing(open_store(reading=True)) as store:
-        return all_of(store, wanted).measurements
+        return store.read(wanted=wanted).measurements
 
 
 def _rows(measurements: Iterable[Measurement], origin: str) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ print(sys.argv, flush=True)
 with closing(open_store()) as store:
     for number in range(int(sys.argv[3])):
         one = trial(resources=resources(memory_mib=1024.0 + number))
-        if one.trial_id not in store.statuses():
+        if one.trial_id not in store.summaries():
             time.sleep(PACE)
             store.append_all([measurement(trial=one, environment={"measured_by": FOLDER})])
 sys.exit(CODE)
@@ -130,7 +130,7 @@ def wait_for_rows(database):
 
 def has_rows(database):
     with closing(open_store(database, reading=True)) as store:
-        return bool(store.statuses())
+        return bool(store.summaries())
 
 
 def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(bucket, service, tmp_path):

@@ -49,7 +49,7 @@ def test_what_is_imported_is_listed_and_exported_as_the_command_does_and_taken_o
     assert csv.text == command_output("export", "--format", "csv") == to_csv(rows)
     again = sent(client, to_jsonl(rows)).json()
     assert (again["added"], again["replaced"], again["known"]) == (0, 0, 3)
-    assert len(open_store().statuses()) == 3
+    assert len(open_store().summaries()) == 3
 
 
 def test_bad_lines_are_told_by_number_and_the_good_ones_alone_are_kept(client):
@@ -61,7 +61,7 @@ def test_bad_lines_are_told_by_number_and_the_good_ones_alone_are_kept(client):
     answer = sent(client, "no JSON\n" + to_jsonl(some(1)) + "{}\n")
     assert answer.status_code == 207
     assert [entry["line"] for entry in answer.json()["refused"]] == [1, 3]
-    assert len(open_store().statuses()) == 1
+    assert len(open_store().summaries()) == 1
 
 
 def test_pages_follow_each_other_by_links_and_miss_nothing_that_comes_meanwhile(client):

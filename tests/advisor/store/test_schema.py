@@ -212,7 +212,7 @@ def test_eight_writers_lose_none_of_ten_thousand(shared_url):
 def test_a_killed_writer_leaves_whole_rows_and_holds_up_nobody(shared_url):
     with closing(SqlStore(shared_url)) as store:
         killed, other = started(shared_url, 0, 100_000, 0), started(shared_url, 1, 300, 0)
-        while len(store.statuses()) < 50:
+        while len(store.summaries()) < 50:
             assert killed.poll() is None
             time.sleep(0.02)
         killed.send_signal(signal.SIGKILL)

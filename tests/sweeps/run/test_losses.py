@@ -99,7 +99,7 @@ def test_a_network_that_comes_back_costs_no_trial(postgresql, relay, loss):
         measured, _ = item.communicate(timeout=60)
         assert item.returncode == 0
         assert Counter(measured.split()) == Counter(entry.trial_id for entry in TRIALS)
-        assert set(store.statuses()) == {entry.trial_id for entry in TRIALS}
+        assert set(store.summaries()) == {entry.trial_id for entry in TRIALS}
 
 
 def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql, relay):
@@ -114,7 +114,7 @@ def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql
         kept = files.read_file(Path(text.split()[-1]))
         assert not kept.refused
         store.append_all(kept.measurements)
-        assert set(store.statuses()) == set(first.split())
+        assert set(store.summaries()) == set(first.split())
         relay.restore()
         again = started(by_way_of(relay, url), "one", patience_seconds=60)
         second, _ = again.communicate(timeout=180)

@@ -174,7 +174,7 @@ def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(store
     read = files.read_file(Path(str(caught.value).rpartition(" ")[2]))
     assert not read.refused
     store.append_all(read.measurements)
-    assert set(store.statuses()) == {entry.trial_id for entry in executor.given}
+    assert set(store.summaries()) == {entry.trial_id for entry in executor.given}
 
 
 def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeypatch):
@@ -289,7 +289,7 @@ def started(url, name, seconds=0.2, inside=(), **store):
 
 def wait_for(store, count):
     deadline = time.monotonic() + 120
-    while len(store.statuses()) < count:
+    while len(store.summaries()) < count:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
