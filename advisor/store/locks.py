@@ -22,8 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from advisor.errors import DataError
 from advisor.files import system_errors
-from advisor.store.database import Database
-from advisor.store.dialects import DatabaseSeconds, insert_if_absent
+from advisor.store.database import Database, DatabaseSeconds, insert_if_absent
 from advisor.store.schema import LEASES
 from advisor.sweeps.measurement_store import Held
 from advisor.sweeps.trial.ownership import Owner, columns_of, place, process_has_gone

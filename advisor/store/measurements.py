@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from advisor.store.database import Database
-from advisor.store.dialects import DatabaseSeconds, insert_if_absent
+from advisor.store.database import Database, DatabaseSeconds, insert_if_absent
 from advisor.store.locks import LEASE_SECONDS, Leases, end_lease
 from advisor.store.schema import EARLIER, HEAD, LEASES, MEASUREMENTS, OpenTables, has_tables
 from advisor.store.schema import MEASUREMENTS as ROWS

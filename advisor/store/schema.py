@@ -13,8 +13,7 @@ from sqlalchemy import Column, Double, Integer, MetaData, String, Table, Text, U
 
 from advisor.errors import DataError
 from advisor.store import DATABASE_VARIABLE, default_database_url
-from advisor.store.database import Database
-from advisor.store.dialects import POSTGRESQL, SQLITE, file_exists, make_file, use_write_ahead_log
+from advisor.store.database import POSTGRESQL, SQLITE, Database, file_exists, make_file, use_write_ahead_log
 
 METADATA = MetaData()
 

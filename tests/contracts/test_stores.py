@@ -101,7 +101,7 @@ class TestStores:
     def test_failed_trials_are_done_too(self, store):
         failed = row(status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
         store.append_all([failed])
-        assert store.summaries() == {failed.trial.trial_id: "out_of_memory"}
+        assert store.summaries()[failed.trial.trial_id].status == Status.OUT_OF_MEMORY
 
     def test_a_summary_tells_how_and_when_without_the_step_times(self, store):
         entry = row(status=Status.FAILED, reason="x", started_at="then")

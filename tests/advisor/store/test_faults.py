@@ -13,7 +13,7 @@ import sqlalchemy
 from sqlalchemy.exc import OperationalError
 
 from advisor.errors import DataError, UsageError
-from advisor.store import dialects
+from advisor.store import database as databases
 from advisor.store.database import Database
 from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.trial.ownership import this_process
@@ -88,13 +88,13 @@ def test_a_url_that_is_none_is_a_usage_error(url):
 
 
 def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(dialects.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(databases.importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(UsageError, match=r"pip install .*\[postgres\]"):
         SqlStore("postgresql://host/db")
 
 
 def test_a_locked_database_is_waited_for_and_told_about(path, file_url, monkeypatch, caplog):
-    monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(databases, "_BUSY_SECONDS", 0.1)
     with closing(SqlStore(file_url)) as store:
         with holding(path, seconds=1.0):
             assert store.append_all([row()]).added == 1
@@ -105,7 +105,7 @@ def test_a_locked_database_is_waited_for_and_told_about(path, file_url, monkeypa
 @pytest.mark.slow
 def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path, file_url, monkeypatch):
     """A driver that goes on must not stop for a lock; one that ends must not wait for it."""
-    monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(databases, "_BUSY_SECONDS", 0.1)
     with closing(SqlStore(file_url)) as store:
         owner = this_process()
         for item in (id_of(1.0), id_of(2.0)):
@@ -119,7 +119,7 @@ def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path
 
 @pytest.mark.slow
 def test_a_database_that_stays_locked_is_told_in_one_line(path, file_url, monkeypatch):
-    monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(databases, "_BUSY_SECONDS", 0.1)
     with closing(SqlStore(file_url, patience_seconds=0.5)) as store:
         with (
             holding(path, seconds=3.0),
