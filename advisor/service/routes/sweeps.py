@@ -18,9 +18,8 @@ from starlette.responses import Response
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs import jobs
 from advisor.runs.cloud.status import dry_run, why_not
-from advisor.runs.events import EventLog
 from advisor.runs.sweep_questions import Allowed, NewSweep
-from advisor.runs.sweeps.status import trial_document
+from advisor.runs.sweeps.status import EventLog, trial_document
 from advisor.service.answers import json_answer
 from advisor.service.problems import Problem, without_folders
 from advisor.service.questions import question_in_body

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.runs.events import EventLog
+from advisor.runs.sweeps.status import EventLog
 
 
 def line(event, **facts):
