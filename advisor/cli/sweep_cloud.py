@@ -80,7 +80,7 @@ def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
 
 def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
     """Plan a sweep on AWS and, unless it is a dry run, launch, measure and end it; return the exit code."""
-    from advisor.runs.cloud.fleet import launches, plan_fleet
+    from advisor.runs.cloud.plan import launches, plan_fleet
 
     options, aws = launches(question, since), Aws()
     plans = plan_fleet(options, aws)
@@ -118,7 +118,7 @@ def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
 
 
 def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
-    from advisor.runs.cloud.fleet import run_fleet
+    from advisor.runs.cloud.sweep import run_fleet
 
     with ended_on_aws(f"each of {len(plans)} sweeps"):
         instances = run_fleet(plans, aws, tell)

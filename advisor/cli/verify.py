@@ -33,7 +33,7 @@ from advisor.render.verification import (
     verification_document,
     verification_text,
 )
-from advisor.runs.cloud.plan import CloudOptions, plan_cloud
+from advisor.runs.cloud.plan import CloudOptions, launch_values, plan_cloud
 from advisor.runs.cloud.status import run_document
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.questions import VerificationRun
@@ -201,8 +201,6 @@ def _served_on_aws(
 
 
 def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
-    from advisor.runs.cloud.fleet import launch_values
-
     return CloudOptions(
         instance=instance, region=region, budget_usd=dollars(how.budget), **launch_values(how, _HOURS)
     )

@@ -31,7 +31,7 @@ from advisor.messages import Message
 from advisor.questions.reading import from_values
 from advisor.runs.processes import ADVISOR, answer_of, command_process, end, failure, start_executor
 from advisor.runs.questions import words_of
-from advisor.runs.schedules import checked_price, is_sweep, iso_text, month_cost, started_as
+from advisor.runs.schedules import checked_price, checked_sweep, is_sweep, iso_text, month_cost, started_as
 from advisor.runs.sweep_questions import Allowed, NewSweep, SweepRun
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
@@ -89,10 +89,7 @@ def requested_sweep(question: SweepRun, allowed: Allowed) -> RequestedSweep:
     sweep = allowed.resolved(question)
     words = sweep_words(sweep)
     if sweep.on_aws:
-        from advisor.runs.cloud.fleet import launches
-
-        since = sweep.fresh_since if isinstance(sweep, NewSweep) else None
-        return RequestedSweep(question=sweep, words=(*words, f"--owner={launches(sweep, since)[0].owner}"))
+        return RequestedSweep(question=sweep, words=checked_sweep(words, sweep).words)
     trials = plan_sweep(sweep, planned_data(sweep))
     checked_price(trials, sweep)
     return RequestedSweep(question=sweep, words=words, trials=tuple(trials))

@@ -21,8 +21,8 @@ REPORT_FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")
 AUTO = "auto"
 _LEAST_SAMPLES = 100
 
-# More would exceed an account's quota, and be hard to follow in a terminal (as `fleet.MOST_TYPES`).
-_MOST_SIDE_BY_SIDE = 8
+# More types would exceed an account's quota, and be hard to follow in a terminal.
+MOST_SIDE_BY_SIDE = 8
 
 
 class VerificationRun(Launch):
@@ -40,7 +40,7 @@ class VerificationRun(Launch):
     budget: Budget | None = launch("Limit of --on aws: 1USD.", BUDGET, default=None)
     top: int | None = launch(
         "With --on aws: verify so many of the best types side by side, and choose among them.",
-        Number(whole=True, most=_MOST_SIDE_BY_SIDE),
+        Number(whole=True, most=MOST_SIDE_BY_SIDE),
         default=None,
     )
 

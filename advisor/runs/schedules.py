@@ -226,7 +226,7 @@ def new_schedule(
 def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:
     """Check a sweep's options as `sweep run` does, but without this machine's hardware or AWS."""
     if sweep.on_aws:
-        from advisor.runs.cloud.fleet import launches
+        from advisor.runs.cloud.plan import launches
 
         shares = launches(sweep)
         # The owner is part of the sweep's id: another machine that continues the run must find its instances.

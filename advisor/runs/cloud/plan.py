@@ -1,12 +1,20 @@
-"""The plan of `sweep run --on aws`: suitable types, disks, checks, and the highest cost."""
+"""The plan of `sweep run --on aws`: a launch of each type with its share of the budget, suitable types,
+disks, checks, and the highest cost.
+
+Each instance runs a separate sweep, with a separate id, tags and share of the budget. So the end of one does
+not affect the others, and the reaper can tell them apart."""
 
 from __future__ import annotations
 
+import getpass
 import math
+import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +31,9 @@ from advisor.infra.aws.reap import refuse_too_small, usd_per_hour
 from advisor.infra.aws.regions import InstanceRequirements, PriceOf
 from advisor.infra.live.aws import on_demand
 from advisor.infra.live.session import Deadline, Quote
+from advisor.runs.questions import MOST_SIDE_BY_SIDE, VerificationRun, words_of
+from advisor.runs.sweep_questions import Launch, SweepRun, dollars
+from advisor.runs.sweeps.data import plan_anywhere
 
 # The same default as for `--disks gp3` on this machine.
 _DEFAULT_DISK_GIB = 500
@@ -31,6 +42,13 @@ _MOST_TYPES = 4
 _MOST_TIMES_AS_DEAR = 2.0
 _ON_AWS = "aws"
 _NOT_NVIDIA = ("Gaudi", "Radeon")
+_MARKETS = {"any": (Market.SPOT, Market.ON_DEMAND), "spot": (Market.SPOT,), "on-demand": (Market.ON_DEMAND,)}
+_HOURS, _QUEUE_MINUTES = 6.0, 15.0
+# Fields about the launch, which the `sweep run` on the instance does not get.
+_LAUNCH_FIELDS = (
+    *Launch.asks,
+    *("instance", "region", "market", "budget", "database_parameter", "max_minutes", "fresh_since"),
+)
 
 
 class CloudOptions(Struct, frozen=True, kw_only=True):
@@ -65,6 +83,87 @@ class CloudOptions(Struct, frozen=True, kw_only=True):
     data: str = ""
 
 
+def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptions, ...]:
+    """The launch of each type, with its share of the budget; trials from before `since` are measured again.
+    `UsageError` for errors that show without asking AWS."""
+    gpu = () if sweep.preset else ("cuda",)
+    plan_anywhere(sweep.replace(accelerator=sweep.accelerator or gpu))
+    regions = sweep.region or ("us-east-1",)
+    anew = (f"--fresh-since={since.astimezone(UTC).isoformat()}",) if since else ()
+    whole = CloudOptions(
+        instance=sweep.instance[0],
+        budget_usd=dollars(sweep.budget),
+        # The launch's id is derived from these, so that the same command finds its launch again.
+        arguments=(*words_of(sweep, without=_LAUNCH_FIELDS), *anew),
+        disks=sweep.disks,
+        needs_vcpus=max(sweep.vcpus, default=0.0),
+        needs_mib=max(sweep.memory, default=0.0),
+        region=regions[0],
+        more_regions=regions[1:],
+        markets=_MARKETS[sweep.market or "any"],
+        database_parameter=sweep.database_parameter or "",
+        since=since,
+        data=sweep.data or "",
+        **launch_values(sweep, _HOURS),
+    )
+    # A preset names its accelerators itself.
+    shares = shared_out(whole, sweep.instance, names_gpu=not (sweep.preset or sweep.accelerator))
+    for share in shares:
+        refuse_unknown(share)
+    return shares
+
+
+def launch_values(question: SweepRun | VerificationRun, hours: float) -> dict[str, Any]:
+    """The fields of `CloudOptions` that sweeps and verifications share; `hours` is the default longest
+    life."""
+    profile = question.instance_profile or "advisor-guest"
+    user = "unknown"
+    with suppress(OSError, KeyError):
+        user = re.sub(r"[^\w.@-]", "-", getpass.getuser())
+    return {
+        "owner": question.owner or user,
+        "hours": question.hours or hours,
+        "queue_minutes": question.queue or _QUEUE_MINUTES,
+        "sweep_id": question.sweep_id or "",
+        "bucket": question.bucket or os.environ.get("ADVISOR_BUCKET", ""),
+        "subnet": question.subnet or "",
+        "image": question.image or "",
+        "profile": "" if profile == "none" else profile,
+    }
+
+
+def shared_out(
+    options: CloudOptions, instances: Sequence[str], *, names_gpu: bool
+) -> tuple[CloudOptions, ...]:
+    """The launch of each type. The budget is split by list price, so that each gets equal minutes, or equally
+    if one has no price. With `names_gpu`, the trials of each launch name its GPU."""
+    if len(instances) > MOST_SIDE_BY_SIDE:
+        raise UsageError(
+            "--instance takes {most_types} types at once, not {instances}",
+            most_types=MOST_SIDE_BY_SIDE,
+            instances=len(instances),
+            field="instance",
+        )
+    catalog = load_catalog()
+    types = [type_named(catalog, name) for name in instances]
+    hourly = [listed_usd_per_hour(catalog, instance, options.region) for instance in types]
+    prices = [instance for instance in hourly if instance is not None]
+    parts = prices if len(prices) == len(instances) else [1.0] * len(instances)
+    shares = []
+    for instance, part in zip(types, parts, strict=True):
+        gpu = (f"--accelerator={accelerator_of(instance, catalog)}",) if names_gpu else ()
+        share = replace(options, arguments=(*options.arguments, *gpu))
+        name = instance.name if len(instances) > 1 else ""
+        shares.append(share_of(share, instance.name, part / sum(parts), name))
+    return tuple(shares)
+
+
+def share_of(options: CloudOptions, instance: str, part: float, name: str) -> CloudOptions:
+    """The launch of one type, with its part of the budget, and `name` added to a given id."""
+    own = f"{options.sweep_id}-{name.replace('.', '-')}" if options.sweep_id and name else options.sweep_id
+    return replace(options, instance=instance, budget_usd=options.budget_usd * part, sweep_id=own)
+
+
 class CloudPlan(Struct, frozen=True, kw_only=True):
     """A launch after its checks; `bucket_region` is empty without a bucket."""
 
@@ -81,6 +180,19 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
         options = self.preflight.options
         hourly = max((usd_per_hour(option, self.sweep) for option in options), default=0.0)
         return min(self.sweep.budget_usd + hourly / 60, hourly * self.sweep.hours)
+
+
+def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ...]:
+    """Check everything that the launches need, without creating anything. `UsageError` names the bad type."""
+    plans = []
+    for option in options:
+        try:
+            plans.append(plan_cloud(option, aws))
+        except UsageError as error:
+            raise UsageError(
+                "{instance}, with its share of the budget: {error}", instance=option.instance, error=error
+            ) from error
+    return tuple(plans)
 
 
 def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None) -> CloudPlan:

@@ -12,9 +12,8 @@ from advisor.infra.aws.reap import lasts, usd_per_hour
 from advisor.records import asdict
 
 if TYPE_CHECKING:  # a launch keeps measurements, whose store loads SQLAlchemy
-    from advisor.runs.cloud.fleet import InstanceRun
     from advisor.runs.cloud.plan import CloudPlan
-    from advisor.runs.cloud.sweep import CloudRun
+    from advisor.runs.cloud.sweep import CloudRun, InstanceRun
     from advisor.runs.sweep_questions import SweepRun
 
 # For what a client waits for.
@@ -96,15 +95,13 @@ def plans_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
 
 
 def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
-    """The JSON document of a fleet's runs: render/schemas/cloud-fleet.schema.json. A launch that failed after
-    it had an instance counts with its whole share of the budget."""
+    """The JSON document of a fleet's runs: render/schemas/cloud-fleet.schema.json."""
     runs = [run_document(instance.run) if instance.run else None for instance in instances]
-    lost = sum(instance.plan.most_usd for instance in instances if instance.had_instance)
     counts = [run["measured_now"] for run in runs if run]
     return {
         "schema": FLEET_SCHEMA,
         "measured_now": None if None in counts else sum(counts),
-        "spent_usd": round(lost + sum(run["spent_usd"] for run in runs if run), 4),
+        "spent_usd": round(sum(instance.spent_usd for instance in instances), 4),
         "sweeps": [
             {"instance_type": entry.plan.options.instance, "error": str(entry.error or ""), "run": run}
             for entry, run in zip(instances, runs, strict=True)
@@ -114,7 +111,7 @@ def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
 
 def dry_run(sweep: SweepRun, since: datetime | None) -> dict[str, Any]:
     """The document of `advisor sweep run --on aws --dry-run`."""
-    from advisor.runs.cloud.fleet import launches, plan_fleet
+    from advisor.runs.cloud.plan import launches, plan_fleet
 
     return plans_document(plan_fleet(launches(sweep, since), Aws(patience=_PATIENCE_SECONDS)))
 

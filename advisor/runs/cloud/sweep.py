@@ -1,15 +1,18 @@
-"""Runs a sweep on one rented instance: launch, job, results, and end."""
+"""Runs sweeps on rented instances, one on each: launch, job, results, and end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from advisor.errors import AdvisorError, CloudError
-from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.asking import Aws, LeavingClock
 from advisor.infra.aws.errors import Refused, explained, refuse_missing
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.metadata import ResultBucket
@@ -17,7 +20,7 @@ from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_soft
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, UserData
 from advisor.infra.aws.orders import Fallbacks
 from advisor.infra.aws.provisioned import Provisioned, provision
-from advisor.infra.aws.reap import Outcome, Why
+from advisor.infra.aws.reap import NotEndedError, Outcome, Why
 from advisor.messages import format_counted
 from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states, logs_of_silent
 from advisor.runs.cloud.plan import CloudPlan
@@ -166,6 +169,54 @@ def nothing_measured(plan: CloudPlan, run: CloudRun) -> CloudError:
         f"nothing was measured on {plan.options.instance} ({run.why}): {run.last_line or 'it told nothing'}",
         hint=f"`advisor cloud log {plan.sweep.id}` shows what its instance left",
     )
+
+
+class InstanceRun(NamedTuple):
+    """The result of one launch: its run, or its error and whether an instance had existed by then."""
+
+    plan: CloudPlan
+    run: CloudRun | None = None
+    error: AdvisorError | None = None
+    had_instance: bool = False
+
+    @property
+    def spent_usd(self) -> float:
+        """The cost; of a launch that failed after it had an instance its whole share of the budget."""
+        if self.run is None:
+            return self.plan.most_usd if self.had_instance else 0.0
+        return self.run.provisioned.spent_usd if self.run.provisioned else 0.0
+
+
+def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[InstanceRun]:
+    """Run all plans in parallel, each as `run_cloud` does; a failed one does not end the others. Ctrl-C ends
+    all, and is raised again then. `CloudError` names what is missing before anything is launched."""
+    for plan in plans:
+        refuse_missing(plan.findings)
+    stop = threading.Event()
+    with ThreadPoolExecutor(max_workers=len(plans)) as pool:
+        futures: list[Future[InstanceRun]] = []
+        try:
+            futures += (pool.submit(_instance_run, plan, aws, stop, say) for plan in plans)
+            wait(futures)
+        except BaseException:
+            stop.set()
+            wait(futures)
+            for future in futures:  # an instance that may still run must be reported instead
+                if not future.exception() and isinstance(error := future.result().error, NotEndedError):
+                    raise error  # noqa: B904 - what interrupted it stays its context
+            raise
+    return [future.result() for future in futures]
+
+
+def _instance_run(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> InstanceRun:
+    own = aws.by(LeavingClock(aws.clock, stop))
+    name, had = plan.options.instance, list[LaunchedMachine]()
+    try:
+        run = run_cloud(plan, own, lambda line: say(f"{name}: {line}"), had.append)
+        return InstanceRun(plan, run=run)
+    except AdvisorError as error:
+        say(f"{name}: {error}")
+        return InstanceRun(plan, error=error, had_instance=bool(had))
 
 
 @contextmanager

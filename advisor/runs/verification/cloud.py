@@ -33,9 +33,16 @@ from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.launch_options import Volume, sweep_id_of
 from advisor.questions.network import NetworkQuestion, Verify
 from advisor.runs.cloud.exchange import rows_sent
-from advisor.runs.cloud.fleet import plan_fleet, run_fleet, share_of
-from advisor.runs.cloud.plan import CloudOptions, CloudPlan, accelerator_of, sweep_id, type_named
-from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured
+from advisor.runs.cloud.plan import (
+    CloudOptions,
+    CloudPlan,
+    accelerator_of,
+    plan_fleet,
+    share_of,
+    sweep_id,
+    type_named,
+)
+from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_fleet
 from advisor.runs.questions import AUTO, VerificationRun, words_of
 from advisor.runs.verification.verdict import VerifiedMachine, judged
 from advisor.runs.verification.verify import recommended_after
@@ -135,18 +142,16 @@ def verify_top(
 ) -> TopChoice:
     """Measure all candidates in parallel, end their instances, and judge each; failures stay separate."""
     runs = run_fleet(plans, aws, say)
-    tried, spent_usd = [], 0.0
-    for candidate, (plan, run, error, had_instance) in zip(candidates, runs, strict=True):
-        if run is None:  # after an instance existed, count its whole share: the cost is unknown
-            spent_usd += plan.most_usd if had_instance else 0.0
-            tried.append(replace(candidate, error=error))
-            continue
-        spent_usd += run.provisioned.spent_usd if run.provisioned else 0.0
-        try:
-            verification = verdict_on(candidate.planned, plan, run, aws, context, today)
-            tried.append(replace(candidate, verification=verification))
-        except AdvisorError as failed:
-            tried.append(replace(candidate, error=failed))
+    tried = []
+    for candidate, ended in zip(candidates, runs, strict=True):
+        verification, error = None, ended.error
+        if ended.run is not None:
+            try:
+                verification = verdict_on(candidate.planned, ended.plan, ended.run, aws, context, today)
+            except AdvisorError as failed:
+                error = failed
+        tried.append(replace(candidate, verification=verification, error=error))
+    spent_usd = sum(ended.spent_usd for ended in runs)
     return TopChoice(request=request, tried=tuple(tried), spent_usd=spent_usd)
 
 

@@ -19,8 +19,7 @@ from advisor.cli.sweep import run as sweep_run
 from advisor.cli.sweep_status import snapshot_lines
 from advisor.cli.sweep_view import result_line, view_lines
 from advisor.domain import Status
-from advisor.runs.cloud.fleet import launches
-from advisor.runs.cloud.plan import sweep_id
+from advisor.runs.cloud.plan import launches, sweep_id
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.status import snapshot_document
 from advisor.sweeps.run.runner import Progress

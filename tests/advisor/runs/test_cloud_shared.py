@@ -11,7 +11,7 @@ from advisor.domain.gpu_names import identified, is_card
 from advisor.errors import UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.reap import NotEndedError
-from advisor.runs.cloud import fleet as cloud_fleet
+from advisor.runs.cloud import sweep as cloud_sweep
 from advisor.runs.cloud.plan import accelerator_of
 
 
@@ -34,14 +34,14 @@ def test_ctrl_c_says_what_could_not_be_ended(monkeypatch, fails: bool) -> None:
                 raise NotEndedError("i-1 may run on") from None
             raise
 
-    monkeypatch.setattr(cloud_fleet, "wait", wait)
-    monkeypatch.setattr(cloud_fleet, "run_cloud", run_cloud)
+    monkeypatch.setattr(cloud_sweep, "wait", wait)
+    monkeypatch.setattr(cloud_sweep, "run_cloud", run_cloud)
     plans: Any = [
         SimpleNamespace(findings=(), options=SimpleNamespace(instance=name))
         for name in ("g4dn.xlarge", "g6.xlarge")
     ]
     with pytest.raises(NotEndedError if fails else KeyboardInterrupt):
-        cloud_fleet.run_fleet(plans, Aws(), lambda _: None)
+        cloud_sweep.run_fleet(plans, Aws(), lambda _: None)
 
 
 def test_what_a_guest_is_asked_to_measure_on_is_the_card_of_its_instance() -> None:

@@ -13,8 +13,7 @@ from advisor.cli.schedule import checked_command
 from advisor.cli.sweep import run as sweep_run
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, StateLog, object_of
-from advisor.runs.cloud.fleet import launches
-from advisor.runs.cloud.plan import sweep_id
+from advisor.runs.cloud.plan import launches, sweep_id
 from advisor.runs.fitting import after_sweep
 from advisor.runs.jobs import execute
 from advisor.runs.schedules import ADVISOR, month_cost, started_as
