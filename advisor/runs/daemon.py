@@ -159,25 +159,24 @@ class Daemon(Struct):
 
     def _start_due(self) -> None:
         """Start due runs: one at a time on this machine, and any number that measure elsewhere."""
-        runs: list[tuple[Run, tuple[str, ...]]] = []
-        for run in self.book.runs.open():
-            schedule = None if run.schedule is None else self.book.numbered(run.schedule)
-            runs.append((run, schedule.command if schedule else ()))
-        here = {run.number for run, command in runs if command and not is_remote_sweep(command)}
-        busy = any(
-            run.number in here and (run.state is RunState.RUNNING or run.number in self._children)
-            for run, _ in runs
-        )
-        for run, command in runs:
-            if run.state is not RunState.DUE or run.number in self._children:
-                continue
-            if run.number in here and busy:
+        runs = self.book.runs.open()
+        commands = {run.number: self._command_of(run) for run in runs}
+        here = {number for number, command in commands.items() if not is_remote_sweep(command)}
+        going = {run.number for run in runs if run.state is RunState.RUNNING} | self._children.keys()
+        busy = bool(here & going)
+        for run in runs:
+            is_here = run.number in here
+            if run.number in going:
                 continue
             # Wait until a sweep that was started by hand has ended: until then this one would be refused.
-            if run.number in here and is_sweep(command) and self.occupied():
+            if is_here and (busy or (is_sweep(commands[run.number]) and self.occupied())):
                 continue
             if self._has_started(run):
-                busy = busy or run.number in here
+                busy = busy or is_here
+
+    def _command_of(self, run: Run) -> tuple[str, ...]:
+        schedule = None if run.schedule is None else self.book.numbered(run.schedule)
+        return schedule.command if schedule else ()
 
     def _has_started(self, run: Run) -> bool:
         """Start a run's process; False if it started too recently or too often."""

@@ -125,6 +125,13 @@ def gpus() -> list[Facts]:
     return [facts_of(nvml, handle) for handle in nvml.handles()]
 
 
+def driver_gpus() -> list[Facts]:
+    """The driver's facts of this machine's GPUs; empty without NVIDIA's driver."""
+    with suppress(MeasuringError):
+        return gpus()
+    return []
+
+
 def gpu_facts(uuid: str) -> Facts | None:
     """Facts of the GPU with a UUID in torch's or the driver's form; for a slice, facts of the whole GPU, and
     the slice's under `mig`. None if NVML or the GPU is missing."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from advisor.errors import AdvisorError, MeasuringError
 from advisor.runs.endpoint.questions import USUAL_CONCURRENCY, ServedModel
+from advisor.sweeps.machine.gpu import driver_gpus
 from advisor.sweeps.measure.endpoint.engines import (
     EngineSettings,
     EngineStart,
@@ -21,7 +22,7 @@ from advisor.sweeps.measure.endpoint.engines import (
 )
 from advisor.sweeps.measure.endpoint.protocol import Address, address_of, api_key
 from advisor.sweeps.measure.endpoint.records import Lengths, Load
-from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, gpus_here, measured
+from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, measured
 
 # Includes the time to download weights and capture CUDA graphs.
 _SECONDS_TO_BE_READY = 3600.0
@@ -64,7 +65,7 @@ def measure_served(
     session.require_measured(model)
     in_clear = key is not None and not (address.is_encrypted or address.is_loopback)
     warnings = ["the key went over a connection that is not encrypted: take https"] if in_clear else []
-    deployment = _deployment(question, precision, gpus_here() if address.is_loopback else [])
+    deployment = _deployment(question, precision, driver_gpus() if address.is_loopback else [])
     document = anchor_document(
         wanted, session, address, deployment=deployment, engine=engine, warnings=warnings
     )

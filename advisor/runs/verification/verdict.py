@@ -35,8 +35,8 @@ from advisor.errors import MeasuringError, UsageError
 from advisor.messages import format_mib, format_rate, format_target, format_usd
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.questions import AUTO
-from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
-from advisor.sweeps.machine.gpu import gpus
+from advisor.runs.sweeps.sweeping import accelerator_named
+from advisor.sweeps.machine.gpu import driver_gpus
 from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.planning.plan import Machine
 from advisor.sweeps.quality.issues import quality_issues
@@ -121,12 +121,7 @@ def require_gpus(machine: VerifiedMachine, wanted: int, gpus_here: Sequence[str]
 
 def gpus_of_this_machine() -> tuple[str, ...]:
     """Names of this machine's NVIDIA GPUs, or of their slices where MIG divides them; empty without any."""
-    if not has_cuda():
-        return ()
-    try:
-        slices = [gpu["mig_slices"] or [gpu] for gpu in gpus()]
-    except MeasuringError:
-        return ()
+    slices = [gpu["mig_slices"] or [gpu] for gpu in driver_gpus()]
     return tuple(part["name"] for parts in slices for part in parts if part["name"])
 
 

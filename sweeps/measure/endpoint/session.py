@@ -16,7 +16,6 @@ from msgspec import Struct, field
 
 from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
-from advisor.sweeps.machine.gpu import gpus
 from advisor.sweeps.measure.endpoint import records
 from advisor.sweeps.measure.endpoint.anchors import SCHEMA
 from advisor.sweeps.measure.endpoint.client import opened
@@ -72,13 +71,6 @@ def anchor_document(
         "loads": session.figures,
         "warnings": [*warnings_of(session), *warnings, *ended],
     }
-
-
-def gpus_here() -> list[Document]:
-    """The driver's facts of this machine's GPUs; empty without NVIDIA's driver."""
-    with suppress(MeasuringError):
-        return gpus()
-    return []
 
 
 # The share of a core above which tokens wait for the generator, not for the server.
