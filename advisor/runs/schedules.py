@@ -230,7 +230,7 @@ def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:
 
         shares = launches(sweep)
         # The owner is part of the sweep's id: another machine that continues the run must find its instances.
-        pinned = () if sweep.owner else ("--owner", shares[0].owner)
+        pinned = () if sweep.owner else (f"--owner={shares[0].owner}",)
         return Checked((*words, *pinned), run_usd=sum(share.budget_usd for share in shares))
     usd_per_hour = checked_price(plan_anywhere(sweep), sweep)
     return Checked(tuple(words), usd_per_hour, sweep.budget.usd if sweep.budget else None)
