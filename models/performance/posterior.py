@@ -17,7 +17,7 @@ from advisor.models.bayes import Floats, Gaussian, Linearised, Parameters, Prior
 from advisor.models.network_columns import KINDS
 from advisor.models.performance import cpu_step_time, step_time
 from advisor.models.performance.cpu_step_time import CpuConditions, CpuSteps
-from advisor.models.performance.step_parameters import HOST, Conditions, Step
+from advisor.models.performance.step_parameters import HOST, Conditions, Step, script_bits
 from advisor.models.performance.step_time import Steps, class_seconds
 
 # Prior standard deviations of a network's effects on log seconds, by kind of effect.
@@ -54,9 +54,8 @@ def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
     if isinstance(conditions, CpuConditions):
         task, cpu = f"task/{conditions.task}", conditions.cpu
         return {"network": "network", "task": task, "cell": f"cell/{cpu}/{conditions.task}"}
-    bits = "32" if conditions.precision == "fp32" else "16"
+    bits, gpu = script_bits(conditions.precision), conditions.gpu.name
     stack = "compile" if conditions.stack == "compile" else "eager"
-    gpu = conditions.gpu.name
     return {
         "network": "network",
         "task": f"task/{conditions.task}",
@@ -83,20 +82,14 @@ class Posterior(Gaussian, frozen=True):
     effects: Mapping[str, Gaussian] = {}
     joint: frozenset[str] = frozenset()
 
-    def predict(self, cells: Sequence[Cell], centres: Floats | None = None) -> Estimates:
-        """Log seconds of each cell; `centres` (n,) is the mean deviation of networks like its own."""
-        existing = self._estimates(cells)
-        mean = existing.mean if centres is None else existing.mean + centres
-        return Estimates(mean, existing.variance, existing.launching)
-
     def differences(self, cells: Sequence[Cell], others: Sequence[Cell]) -> Estimates:
         """Log seconds of each of `cells` minus those of the same row of `others` (n,).
 
         Effects that both have in common, such as the network's, cancel in the variance."""
         each = np.eye(len(cells))
-        return self._estimates([*cells, *others], np.hstack([each, -each]))
+        return self.predict([*cells, *others], np.hstack([each, -each]))
 
-    def _estimates(self, cells: Sequence[Cell], mixed: Floats | None = None) -> Estimates:
+    def predict(self, cells: Sequence[Cell], mixed: Floats | None = None) -> Estimates:
         """Log seconds of each cell, or of each row of `mixed` (m, n), a weighted sum of cells."""
         parts, linearised = self._parts_of(cells)
         mean, slopes = linearised(np.concatenate([part.mean for part in parts]))
@@ -266,22 +259,18 @@ class Kinship(Struct, frozen=True):
     noise: Floats
     level: float
 
-    def deviation(self, features: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance (m,) of the deviation of log seconds from the roofline, at features (m, d)."""
-        means, variances = np.zeros(len(features)), np.zeros(len(features))
-        total = sum(share for share, _ in _SCALES)
-        for row, point in enumerate(standardised(features, self.centre, self.spread)):
-            away = np.sqrt(((self.features - point) ** 2).sum(axis=1))
-            near = np.argsort(away)[:_NEAREST]
-            between = self.features[near]
-            # Row by row: all at once takes megabytes, and several times as long.
-            apart = np.array([np.sqrt(((between - point) ** 2).sum(axis=1)) for point in between])
-            shared = covariance(apart) + np.diag(self.noise[near])
-            to = covariance(away[near])
-            weights = np.linalg.solve(shared, to)
-            means[row] = self.level + weights @ (self.residuals[near] - self.level)
-            variances[row] = max(total - float(weights @ to), 0.0)
-        return means, variances
+    def deviation(self, features: Floats) -> tuple[float, float]:
+        """Mean and variance of the deviation of log seconds from the roofline, at the features (d,)."""
+        point = standardised(features, self.centre, self.spread)
+        away = np.sqrt(((self.features - point) ** 2).sum(axis=1))
+        near = np.argsort(away)[:_NEAREST]
+        between = self.features[near]
+        # Row by row: all at once takes megabytes, and several times as long.
+        apart = np.array([np.sqrt(((between - other) ** 2).sum(axis=1)) for other in between])
+        to = covariance(away[near])
+        weights = np.linalg.solve(covariance(apart) + np.diag(self.noise[near]), to)
+        mean = self.level + float(weights @ (self.residuals[near] - self.level))
+        return mean, max(sum(share for share, _ in _SCALES) - float(weights @ to), 0.0)
 
 
 def covariance(distances: Floats) -> Floats:

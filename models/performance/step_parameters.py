@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,6 +105,14 @@ class Step(NamedTuple):
     conditions: Any
 
 
+class Term(NamedTuple):
+    """A summand of a logarithm: a parameter with its prior, times a factor."""
+
+    name: str
+    prior: Prior
+    by: float = 1.0
+
+
 # TFLOP/s, then places and factors of compute and of memory, then places of shapes.
 _Row = tuple[float, list[int], list[float], list[int], list[float], list[int]]
 
@@ -116,13 +125,8 @@ class ParameterPlaces:
         self._rows: dict[int, _Row] = {}
         # The kernels are kept too, so that their id cannot be reused.
         self._of: dict[int, tuple[Any, tuple[Any, ...]]] = {}
-        self._marked: dict[str, tuple[list[int], list[float]]] = {}
-        self.launch_at = self._places(_launch_names(how), _LAUNCH_SLOTS)
-        self.offset_at = self._places(_offset_names(how), _OFFSET_SLOTS)
-
-    def _places(self, names: Sequence[tuple[str, Prior]], slots: int) -> list[int]:
-        places = [self._parameters.of(name, prior) for name, prior in names]
-        return [*places, *[0] * (slots - len(places))]
+        self.launch_at, _ = self._padded(_launch_terms(how), _LAUNCH_SLOTS)
+        self.offset_at, _ = self._padded(_offset_terms(how), _OFFSET_SLOTS)
 
     def of(self, kernels: Any) -> tuple[Any, ...]:
         """Peak TFLOP/s of each row (k,) of `kernels` (of `step_time`), then parameter indices and factors of
@@ -141,34 +145,22 @@ class ParameterPlaces:
             kind, size = divmod(rest, 4)
             operation = _Operation(KINDS[kind], size, bool(backward))
             unit = unit_of(operation.kind, self._how)
-            compute: tuple[list[int], list[float]] = ([], [])
-            shape = [0] * _SHAPE_SLOTS
+            compute: list[Term] = []
+            shape: list[Term] = []
             if kind in _COMPUTING:
-                marks: tuple[str, ...] = (unit.name,)
-                if operation.kind.startswith("conv_"):
-                    is_depthwise = operation.kind == "conv_depthwise"
-                    marks = ("depthwise",) if is_depthwise else (unit.name, "convolution")
-                compute = self._terms(_compute_terms(operation, unit, self._how), marks)
-                shape = self._places(_shape_terms(operation, unit), _SHAPE_SLOTS)
-            memory = self._terms(_memory_terms(operation, self._how), ("memory",))
-            filled = (*_filled(compute, _COMPUTE_SLOTS), *_filled(memory, _MEMORY_SLOTS))
-            self._rows[code] = (unit.tflops, *filled, shape)
+                compute = _compute_terms(operation, unit, self._how)
+                shape = _shape_terms(operation, unit)
+            of_compute = self._padded(compute, _COMPUTE_SLOTS)
+            places, _ = self._padded(shape, _SHAPE_SLOTS)
+            of_memory = self._padded(_memory_terms(operation, self._how), _MEMORY_SLOTS)
+            self._rows[code] = (unit.tflops, *of_compute, *of_memory, places)
         return self._rows[code]
 
-    def _terms(self, terms: Sequence[Term], marks: Sequence[str]) -> tuple[list[int], list[float]]:
-        places = [self._parameters.of(name, prior) for name, prior, _ in terms]
-        factors = [by for *_, by in terms]
-        for mark in marks:
-            if mark not in self._marked:
-                self._marked[mark] = self._terms(_marks(mark, self._how.gpu), ())
-            places += self._marked[mark][0]
-            factors += self._marked[mark][1]
-        return places, factors
-
-
-def _filled(terms: tuple[list[int], list[float]], slots: int) -> tuple[list[int], list[float]]:
-    rest = slots - len(terms[0])
-    return [*terms[0], *[0] * rest], [*terms[1], *[0.0] * rest]
+    def _padded(self, terms: Sequence[Term], slots: int) -> tuple[list[int], list[float]]:
+        """Indices and factors of the terms' parameters, filled up with those of nothing."""
+        rest = slots - len(terms)
+        places = [self._parameters.of(term.name, term.prior) for term in terms]
+        return [*places, *[0] * rest], [*(term.by for term in terms), *[0.0] * rest]
 
 
 class _Operation(Struct, frozen=True):
@@ -236,7 +228,6 @@ def most_tflops(kind: str, how: Conditions) -> float:
     return max(unit.tflops, sixteen) * _WINOGRAD.get(kind, 1.0)
 
 
-Term = tuple[str, Prior, float]
 # Data-centre cards with GDDR memory keep its error codes in the memory itself, on by default.
 _INLINE_ECC = re.compile(r"(T4|L4|L40|L20|L2|A10|A16|A2|A40|P4|P40|M40|M60|K80)(\b|[GMS]\b)")
 # Cards for desks raise their clocks above the sheet's where they are cool enough.
@@ -246,56 +237,64 @@ _POWER_SLOPES = {"tensor": Prior(1.1, 0.2), "simt": Prior(1.1, 0.2), "depthwise"
 
 
 def _compute_terms(operation: _Operation, unit: Unit, how: Conditions) -> list[Term]:
-    """Log efficiency of arithmetic as a sum: (parameter, prior, factor)."""
+    """Log efficiency of arithmetic as a sum."""
     usual = Prior(0.0, _USUAL)
     prior = Prior(math.log(_EFFICIENCY[operation.kind]), _WIDE)
-    terms: list[Term] = [(f"compute/{operation.program}/{unit.name}", prior, 1.0)]
+    terms = [Term(f"compute/{operation.program}/{unit.name}", prior)]
     if operation.is_larger:
-        terms.append((f"compute/{operation.name}/{unit.name}", Prior(-0.3, 0.4), 1.0))
+        terms.append(Term(f"compute/{operation.name}/{unit.name}", Prior(-0.3, 0.4)))
     if operation.backward:
-        terms.append((f"compute/backward/{operation.kind}", usual, 1.0))
+        terms.append(Term(f"compute/backward/{operation.kind}", usual))
     if operation.kind.startswith("conv") and "channels_last" in (how.memory_format, _LAYOUTS.get(how.stack)):
         terms += _layout_terms(operation, unit, how.era)
     if unit.tf32:
-        terms.append(("compute/tf32", Prior(0.0, 0.25), 1.0))
+        terms.append(Term("compute/tf32", Prior(0.0, 0.25)))
     elif unit.name == "tensor" and how.precision in ("bf16", "fp16"):
-        terms.append((f"compute/{how.precision}", Prior(0.0, _SMALL), 1.0))
+        terms.append(Term(f"compute/{how.precision}", Prior(0.0, _SMALL)))
     if operation.kind == "attention" and how.unfused_attention:
-        terms.append(("compute/unfused_attention", Prior(0.0, 0.5), 1.0))
+        terms.append(Term("compute/unfused_attention", Prior(0.0, 0.5)))
     if how.stack != "eager":
-        terms.append((f"stack/{how.stack}/{unit.name}", usual, 1.0))
-    return terms
+        terms.append(Term(f"stack/{how.stack}/{unit.name}", usual))
+    return [*terms, *_unit_marks(operation.kind, unit, how.gpu)]
 
 
 def _layout_terms(operation: _Operation, unit: Unit, era: str) -> list[Term]:
     """Terms for convolutions in channels_last; PyTorch 1 had few such kernels for grouped ones."""
     layout, is_depthwise = "compute/channels_last", operation.kind == "conv_depthwise"
     prior = Prior(0.0, 0.4 if is_depthwise else _USUAL)
-    terms: list[Term] = [(f"{layout}/{operation.program}/{unit.name}", prior, 1.0)]
+    terms = [Term(f"{layout}/{operation.program}/{unit.name}", prior)]
     if operation.is_larger:
-        terms.append((f"{layout}/{operation.name}/{unit.name}", Prior(-0.5, 0.5), 1.0))
+        terms.append(Term(f"{layout}/{operation.name}/{unit.name}", Prior(-0.5, 0.5)))
     if era and (is_depthwise or operation.kind == "conv_grouped"):
         phase = "backward" if operation.backward else "forward"
-        terms.append((f"{layout}/{era}/{operation.kind}/{phase}", Prior(0.0, 0.7), 1.0))
+        terms.append(Term(f"{layout}/{era}/{operation.kind}/{phase}", Prior(0.0, 0.7)))
     return terms
 
 
-def _marks(mark: str, gpu: Gpu) -> list[Term]:
+def _unit_marks(kind: str, unit: Unit, gpu: Gpu) -> tuple[Term, ...]:
+    if kind == "conv_depthwise":
+        return _marks("depthwise", gpu)
+    of_unit = _marks(unit.name, gpu)
+    return (*of_unit, *_marks("convolution", gpu)) if kind.startswith("conv_") else of_unit
+
+
+@lru_cache(maxsize=1024)
+def _marks(mark: str, gpu: Gpu) -> tuple[Term, ...]:
     """Effects of the architecture and of the GPU on that unit, beyond the data sheet's ratios."""
-    terms: list[Term] = [
-        (f"architecture/{gpu.compute_capability}/{mark}", Prior(0.0, _OF_AN_ARCHITECTURE), 1.0),
-        (f"gpu/{gpu.name}/{mark}", Prior(0.0, _OF_A_CARD), 1.0),
+    terms = [
+        Term(f"architecture/{gpu.compute_capability}/{mark}", Prior(0.0, _OF_AN_ARCHITECTURE)),
+        Term(f"gpu/{gpu.name}/{mark}", Prior(0.0, _OF_A_CARD)),
     ]
     if mark == "memory" and _INLINE_ECC.match(gpu.name):
-        terms.append(("memory/inline_ecc", Prior(-0.15, 0.05), 1.0))
+        terms.append(Term("memory/inline_ecc", Prior(-0.15, 0.05)))
     if mark in ("tensor", "simt") and _DESKTOP.match(gpu.name):
-        terms.append((f"desktop/{mark}", Prior(0.1, 0.15), 1.0))
+        terms.append(Term(f"desktop/{mark}", Prior(0.1, 0.15)))
     if power := _POWER_SLOPES.get(mark):
-        terms.append((f"power/{mark}", power, power_ratio(gpu)))
-    return terms
+        terms.append(Term(f"power/{mark}", power, power_ratio(gpu)))
+    return tuple(terms)
 
 
-def _shape_terms(operation: _Operation, unit: Unit) -> list[tuple[str, Prior]]:
+def _shape_terms(operation: _Operation, unit: Unit) -> list[Term]:
     """Sizes at which half the rate is lost: reduction, width, outputs a multiprocessor."""
     groups = {
         "conv_depthwise": "depthwise",
@@ -307,73 +306,74 @@ def _shape_terms(operation: _Operation, unit: Unit) -> list[tuple[str, Prior]]:
         "upsample": "upsample",
     }
     name = f"{groups.get(operation.kind, 'convolution')}/{unit.name}"
-    outputs = 300.0 if unit.name == "tensor" else 3000.0
     if operation.kind == "upsample":
-        return [("nothing", NOTHING), ("nothing", NOTHING), (f"outputs/{name}", Prior(math.log(1000.0), 0.5))]
+        outputs = Term(f"outputs/{name}", Prior(math.log(1000.0), 0.5))
+        return [Term("nothing", NOTHING), Term("nothing", NOTHING), outputs]
     return [
-        (f"reduction/{name}", Prior(math.log(60.0), 0.4)),
-        (f"width/{name}", Prior(math.log(30.0), 0.4)),
-        (f"outputs/{name}", Prior(math.log(outputs), 0.5)),
+        Term(f"reduction/{name}", Prior(math.log(60.0), 0.4)),
+        Term(f"width/{name}", Prior(math.log(30.0), 0.4)),
+        Term(f"outputs/{name}", Prior(math.log(300.0 if unit.name == "tensor" else 3000.0), 0.5)),
     ]
 
 
 def _memory_terms(operation: _Operation, how: Conditions) -> list[Term]:
-    """Log share of the bandwidth as a sum: (parameter, prior, factor)."""
+    """Log share of the bandwidth as a sum."""
     kind, usual = operation.kind, Prior(0.0, _USUAL)
-    terms: list[Term] = [(f"memory/{kind}", Prior(math.log(0.7), 0.3), 1.0)]
+    terms = [Term(f"memory/{kind}", Prior(math.log(0.7), 0.3))]
     group = "product" if KIND[kind] in PRODUCTS else kind
     if operation.backward:
-        terms.append((f"memory/backward/{group}", usual, 1.0))
+        terms.append(Term(f"memory/backward/{group}", usual))
     if how.memory_format == "channels_last":
         layout = "convolution" if kind.startswith("conv") else kind
-        terms.append((f"memory/channels_last/{layout}", usual, 1.0))
+        terms.append(Term(f"memory/channels_last/{layout}", usual))
     if how.precision != "fp32":
-        terms.append((f"memory/16-bit/{kind}", Prior(0.0, 0.2), 1.0))
+        terms.append(Term(f"memory/16-bit/{kind}", Prior(0.0, 0.2)))
     if how.stack != "eager":
         # A compiler fuses light kernels into others, each kind to its own extent.
         each = f"/{group}" if how.stack == "compile" else ""
         is_fused = how.stack == "compile" and group != "product"
         prior = Prior(0.7, 0.4) if is_fused else Prior(0.0, 0.3)
-        terms.append((f"stack/{how.stack}/memory{each}", prior, 1.0))
+        terms.append(Term(f"stack/{how.stack}/memory{each}", prior))
+    return [*terms, *_marks("memory", how.gpu)]
+
+
+def _launch_terms(how: Conditions) -> list[Term]:
+    terms = [Term(f"gpu/{how.gpu.name}/launch", Prior(0.0, _SMALL))]
+    # Hosts differ in launch rates; a question names no host, and gets a separate, unknown one.
+    terms.append(Term(f"host/{how.host or UNNAMED}", Prior(0.0, _OF_A_HOST)))
+    if how.stack != "eager":
+        terms.append(Term(f"stack/{how.stack}/launch", Prior(-0.5, 0.5)))
+    if how.era:
+        terms.append(Term(f"era/{how.era}/launch", Prior(0.0, 0.3)))
     return terms
 
 
-def _launch_names(how: Conditions) -> list[tuple[str, Prior]]:
-    names = [(f"gpu/{how.gpu.name}/launch", Prior(0.0, _SMALL))]
-    # Hosts differ in launch rates; a question names no host, and gets a separate, unknown one.
-    names.append((f"host/{how.host or UNNAMED}", Prior(0.0, _OF_A_HOST)))
-    if how.stack != "eager":
-        names.append((f"stack/{how.stack}/launch", Prior(-0.5, 0.5)))
-    if how.era:
-        names.append((f"era/{how.era}/launch", Prior(0.0, 0.3)))
-    return names
-
-
-def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
+def _offset_terms(how: Conditions) -> list[Term]:
     bits = script_bits(how.precision)
-    names = [
-        (f"task/{how.task}/{how.precision}", Prior(0.0, 0.1)),
-        (f"gpu/{how.gpu.name}/{how.precision}", Prior(0.0, 0.06)),
+    terms = [
+        Term(f"task/{how.task}/{how.precision}", Prior(0.0, 0.1)),
+        Term(f"gpu/{how.gpu.name}/{how.precision}", Prior(0.0, 0.06)),
     ]
     if not how.source.startswith("kernels/"):
         # Chips of one architecture gain alike from 16 bits in whole steps, but not in single kernels.
-        names.append((f"architecture/{how.gpu.compute_capability}/{bits}", Prior(0.0, 0.06)))
+        terms.append(Term(f"architecture/{how.gpu.compute_capability}/{bits}", Prior(0.0, 0.06)))
     if how.script:
-        names.append((f"script/{bits}", _OF_SCRIPTS[bits]))
+        terms.append(Term(f"script/{bits}", _OF_SCRIPTS[bits]))
         sigma = (_OF_A_SCRIPT if how.source else _OF_AN_UNNAMED_SCRIPT)[bits]
-        names.append((f"source/script/{bits}/{how.source or UNNAMED}", Prior(0.0, sigma)))
+        terms.append(Term(f"source/script/{bits}/{how.source or UNNAMED}", Prior(0.0, sigma)))
     else:
         sigma = _OF_A_SOURCE if how.source else _OF_AN_UNNAMED_SOURCE
-        names.append((f"source/{how.source or UNNAMED}", Prior(0.0, sigma)))
+        terms.append(Term(f"source/{how.source or UNNAMED}", Prior(0.0, sigma)))
     if how.ranks > 1:
-        names.append(("ranks/several", Prior(0.08, 0.05)))
+        terms.append(Term("ranks/several", Prior(0.08, 0.05)))
     if how.era:
-        names += [(f"era/{how.era}", Prior(0.0, 0.07)), (f"era/{how.era}/{bits}", Prior(0.0, 0.07))]
+        prior = Prior(0.0, 0.07)
+        terms += [Term(f"era/{how.era}", prior), Term(f"era/{how.era}/{bits}", prior)]
     if how.stack != "eager":
-        names.append((f"stack/{how.stack}", Prior(0.0, 0.2)))
+        terms.append(Term(f"stack/{how.stack}", Prior(0.0, 0.2)))
     if how.stack == "compile" and how.precision != "fp32":
-        names.append(("stack/compile/16", _OF_COMPILED_16_BITS))
-    return names
+        terms.append(Term("stack/compile/16", _OF_COMPILED_16_BITS))
+    return terms
 
 
 # PyTorch 2.0's announcement: 163 networks on an A100 gained 21 % in fp32 and 51 % in AMP.

@@ -161,10 +161,10 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         """The columns of `CellTimes`."""
         task, steps = cells[0][0].task, [cell_of(workload, gpu, facts) for workload, gpu in cells]
         centre, doubt = self._deviation(facts, task)
-        estimates = self.posterior.predict(steps, np.full(len(cells), centre))
+        estimates = self.posterior.predict(steps)
         known = task in facts.kernels
         least = [least_seconds(cell.step) if known else _NO_TIME for cell in steps]
-        return np.array([estimates.mean, estimates.variance + doubt, estimates.launching, least])
+        return np.array([estimates.mean + centre, estimates.variance + doubt, estimates.launching, least])
 
     def step_seconds(self, workload: Workload, gpu: Gpu, batch_sizes: Floats, table: NetworkTable) -> Floats:
         """Seconds of one step at each batch size."""
@@ -384,8 +384,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             return 0.0, 0.0
 
         def likeness() -> tuple[float, float]:
-            means, variances = self.kinship.deviation(features_of([facts], [task], self.posterior))
-            return float(means[0]), float(variances[0])
+            return self.kinship.deviation(features_of([facts], [task], self.posterior)[0])
 
         centre, doubt = _DEVIATIONS.get((self.posterior, facts), task, likeness)
         return centre, 0.0 if self._has_own(facts, task) else doubt

@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from msgspec.structs import replace
-from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import (
@@ -300,9 +299,9 @@ def _core_trials(trials: Trials, pipeline: Pipeline, shares: Floats) -> tuple[Co
         return ()
     form = PhysicalForm.of(trials)
     standardised = (np.array([pipeline.parameters[name] for name in form.names]) - form.means) / form.sigmas
-    slopes, one = form.slopes(trials, standardised) / TRIAL_SIGMA, np.eye(len(standardised))
+    slopes = form.slopes(trials, standardised) / TRIAL_SIGMA
     # In units of the priors' standard deviations, whose own precision is 1.
-    left = cho_solve(cho_factor(one + slopes.T @ slopes), one)
+    left = np.linalg.inv(np.eye(len(standardised)) + slopes.T @ slopes)
     sigmas = dict(zip(form.names, (form.sigmas * np.sqrt(np.diag(left))).tolist(), strict=True))
     bound, columns = shares.argmax(axis=1), trials.columns
     on_network = (columns.on_cpu > 0) & (bound == STAGES.index(Stage.ACCELERATOR))

@@ -363,10 +363,10 @@ def predicted(times: StepTimes, rows: Sequence[MeasuredStep]) -> Estimates:
         centre = doubt = 0.0
         if f"{network}/{task}" not in times.networks:
             facts = _bare_facts(step.operations, step.parameters, Task(task))
-            means, variances = times.kinship.deviation(features_of([facts], [Task(task)], times.posterior))
-            centre, doubt = float(means[0]), float(variances[0])
-        result = times.posterior.predict(cells, np.full(len(cells), centre))
-        mean[members], variance[members] = result.mean, result.variance + doubt
+            features = features_of([facts], [Task(task)], times.posterior)
+            centre, doubt = times.kinship.deviation(features[0])
+        result = times.posterior.predict(cells)
+        mean[members], variance[members] = result.mean + centre, result.variance + doubt
         launching[members] = result.launching
     return Estimates(mean, variance, launching)
 

@@ -266,27 +266,27 @@ def test_a_network_like_measured_ones_takes_their_deviation(path, deviation):
     """Little is left to doubt of a network among many that are like it."""
     features, residuals, noise = two_families()
     kinship = kinship_of(features, residuals, noise)
-    means, variances = kinship.deviation(np.full((1, 4), path))
-    assert means[0] == pytest.approx(deviation, abs=0.1)
-    between = kinship.deviation(np.full((1, 4), 5.0))
-    assert abs(between[0][0]) < abs(means[0])
-    assert variances[0] < between[1][0]
+    mean, variance = kinship.deviation(np.full(4, path))
+    assert mean == pytest.approx(deviation, abs=0.1)
+    between, doubt = kinship.deviation(np.full(4, 5.0))
+    assert abs(between) < abs(mean)
+    assert variance < doubt
 
 
 @given(st.lists(st.floats(-50, 50), min_size=4, max_size=4))
 def test_the_doubt_is_never_negative_nor_more_than_without_relatives(path):
     kinship = kinship_of(*two_families())
-    means, variances = kinship.deviation(np.array([path]))
-    assert 0 <= variances[0] <= 0.03 + 1e-9
-    assert abs(means[0]) <= 0.45
+    mean, variance = kinship.deviation(np.array(path))
+    assert 0 <= variance <= 0.03 + 1e-9
+    assert abs(mean) <= 0.45
 
 
 def test_one_level_of_all_is_no_deviation_of_some():
     """Where every step deviates alike, so does a strange one."""
     features, _, noise = two_families()
     kinship = kinship_of(features, np.full(40, 0.2), noise)
-    means, _ = kinship.deviation(np.array([[30.0, -30.0, 3.0, 0.0]]))
-    assert means[0] == pytest.approx(0.2)
+    mean, _ = kinship.deviation(np.array([30.0, -30.0, 3.0, 0.0]))
+    assert mean == pytest.approx(0.2)
 
 
 def test_relatives_lie_near_each_other_by_what_they_compute():
