@@ -45,7 +45,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 def recommendation_text(
     question: Any, document: Callable[[], dict[str, Any]], *, everything: bool = False
 ) -> Callable[[int | None], str]:
-    """The function that writes a recommendation as text: in twelve lines, or whole where the caller gives a
+    """The function that writes a recommendation as text: in a dozen rows, or whole where the caller gives a
     number of specs, the question wants an explanation, or `everything` is set."""
     everything = everything or question.explain or question.explain_rejected
     room = EVERY if question.explain_rejected else NEAREST

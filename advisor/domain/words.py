@@ -226,6 +226,8 @@ class ServingBind(StrEnum):
 
 # Percentiles of request times that answers show and questions may limit.
 PERCENTILES = (50, 90, 95, 99)
+# Times of a request, as predictions and documents name them.
+REQUEST_TIMES = ("ttft", "tpot", "e2e")
 
 
 class StepKind(StrEnum):

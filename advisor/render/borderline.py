@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from enum import StrEnum
-from math import inf
+from math import floor, inf, isfinite
 from typing import Any
 
 from advisor.catalog.support import quota_text, vcpus_of_quota
@@ -20,17 +20,21 @@ from advisor.domain import (
 )
 from advisor.domain.decision import MISS_COST, Judged, expected_cost, price_chance
 from advisor.domain.results import is_measured
-from advisor.messages import FieldName, Message, format_usd, short_usd
+from advisor.domain.words import PERCENTILES, REQUEST_TIMES
+from advisor.messages import FieldName, Message, ceil_significant, format_usd, short_usd
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
-from advisor.render.blocks import percent
 from advisor.render.price_doubt import PER, ranked_cost
 from advisor.render.records import brief_block, hedge_message, spec_fields
 
 _NEVER, _ALWAYS = 0.01, 0.99
-# Codes of the sentences about the safe spec, and about what a quota leaves out.
-SAFE, QUOTA = "safe", "quota"
+# What arithmetic may lose of a chance in percent.
+_LAST_BITS = 1e-9
+# Codes of the sentences about the safe spec, about the trial, and about what a quota leaves out.
+SAFE, TRIAL, QUOTA = "safe", "trial", "quota"
+# A safe spec beyond this many times the price is named as out of reason.
+_REASON = 3.0
 # A price that keeps its limit with at least this chance is not reported as a doubt.
 SURE_PRICE = 0.985
 # A cost below `_LESS` times another is reported as lower; below `_APART` times, it is beyond the error.
@@ -38,8 +42,9 @@ _LESS, _APART = 0.97, 1 / 1.1
 
 
 def modest(chance: float) -> float:
-    """Return a chance limited to 1 to 99 %, because a model is never certain."""
-    return min(_ALWAYS, max(_NEVER, chance))
+    """Return a chance in whole percent, from 1 to 99 % because a model is never certain. It is rounded down,
+    so that no chance below a limit reads as the limit."""
+    return min(_ALWAYS, max(_NEVER, floor(100 * chance + _LAST_BITS) / 100))
 
 
 def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
@@ -48,7 +53,7 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
     if chosen is None:
         return None
     safe = chosen if answer.is_safe else answer.safe
-    kept = sure_message(answer), _safe_message(answer), level_message(answer)
+    kept = sure_message(answer), _trial_message(answer), _safe_message(answer), level_message(answer)
     return {
         "rule": "bound" if answer.request.is_sure else "expected-cost",
         "miss_costs": None if answer.request.is_sure else MISS_COST,
@@ -198,7 +203,7 @@ def _chance_message(chosen: Any, request: Any) -> Message:
     doubt, by = price_chance(chosen, request), hedge_message(getattr(chosen, "prediction", chosen))
     is_spot, is_doubtful = request.ends and chosen.spec.offer.market is Market.SPOT, doubt < SURE_PRICE
     aims, limits = (any(getattr(request, name, None) for name in names) for names in (_AIMS, _LIMITS))
-    words = next(words for least, words in _WORDS if round(chosen.probability, 2) >= least)
+    words = next(words for least, words in _WORDS if modest(chosen.probability) >= least)
     aim = _TO[aims, limits or is_doubtful]
     if users := getattr(request, "users", None):
         aim = Message(_TO_SERVE[limits or is_doubtful].text, users=users)
@@ -217,53 +222,105 @@ def _chance_message(chosen: Any, request: Any) -> Message:
 
 
 def sure_message(answer: Judged[Any, Any]) -> Message | None:
-    """Return how sure the chosen spec is, and what a trial settles; None if no target or limit is set."""
-    chosen, request, safe = answer.chosen, answer.request, answer.safe
-    if chosen is None or chosen.probability is None:
+    """Return how sure the chosen spec is; None if no target or limit is set."""
+    chosen = answer.chosen
+    return None if chosen is None or chosen.probability is None else _chance_message(chosen, answer.request)
+
+
+def _trial_message(answer: Judged[Any, Any]) -> Message | None:
+    """Return what a trial settles, or why there is none; None if the chosen spec is safe."""
+    if answer.chosen is None or answer.chosen.probability is None or answer.is_safe:
         return None
-    sure = _chance_message(chosen, request)
-    if answer.is_safe:
-        return sure
-    may_miss = (call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS)
-    if trial := next(may_miss, None):
-        text = Message("{sure}. A trial of {minutes:g} min ({usd}) settles it")
-        if price_chance(chosen, request) < SURE_PRICE:
-            text = Message("{sure}. A trial of {minutes:g} min ({usd}) settles the speed")
-        usd, minutes = short_usd(trial.trial_usd), trial.trial_minutes
-        sure = Message(text.text, sure=sure, minutes=minutes, usd=usd)
-    elif answer.no_trial:
-        sure = Message("{sure}; {why}", sure=sure, why=answer.no_trial)
-    if safe is not None:
-        return sure
-    none = Message("{sure}; nothing on offer is {least:g} % sure")
-    if answer.price_call and answer.price_call.cheaper:
-        none = Message("{sure}; nothing of as firm a price is {least:g} % sure")
-    return Message(none.text, sure=sure, least=100 * request.confidence)
+    trial = next((call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS), None)
+    if trial is None:
+        return answer.no_trial and Message("{why}", code=TRIAL, why=answer.no_trial)
+    text = Message("{minutes:g} min ({usd}) settle it")
+    if price_chance(answer.chosen, answer.request) < SURE_PRICE:
+        text = Message("{minutes:g} min ({usd}) settle the speed")
+    return Message(text.text, code=TRIAL, minutes=trial.trial_minutes, usd=short_usd(trial.trial_usd))
 
 
 def _safe_message(answer: Judged[Any, Any]) -> Message | None:
-    """Return the safe spec and what it costs more than the chosen one; None if nothing needs to be added."""
+    """Return the safe spec with its chance and what it costs more, or that there is none within reason and
+    which limit the chosen one surely keeps. None if the chosen one is safe or no chance is known."""
     chosen, request, safe = answer.chosen, answer.request, answer.safe
-    if safe is None or chosen is None or chosen.probability is None or answer.is_safe or request.is_sure:
+    if chosen is None or chosen.probability is None or answer.is_safe:
         return None
+    if safe is None or _times_as_dear(safe, answer) > _REASON:
+        return _none_is_safe(answer)
     more = (safe.spec.total_usd_per_hour - chosen.spec.total_usd_per_hour) * HOURS_PER_MONTH
     dearer = Message("{more} more a month", more=f"${max(0.0, more):,.0f}")
     if request.ends and getattr(safe, "usd_per_run", None):
         more = safe.usd_per_run.median - chosen.usd_per_run.median
         dearer = Message("{more} more for the run", more=short_usd(max(0.0, more)))
-    text = Message("{safe} {usd:usd}/h, {dearer}: {least} sure or more ({option} {level:g})")
+    text = Message("{safe} {usd:usd}/h, {dearer}: {chance:.0f} % sure ({option} {level:g})")
     if not is_measured(safe):
-        text = Message("{safe} {usd:usd}/h, {dearer}: {least} sure, unmeasured ({option} {level:g})")
+        text = Message(
+            "{safe} {usd:usd}/h, {dearer}: {chance:.0f} % sure, its GPU never measured ({option} {level:g})"
+        )
     return Message(
         text.text,
         code=SAFE,
-        least=percent(request.confidence),
+        chance=100 * modest(safe.probability),
         option=FieldName("confidence"),
         level=request.confidence,
         safe=spec_name(safe.spec, request),
         usd=safe.spec.total_usd_per_hour,
         dearer=dearer,
     )
+
+
+def _times_as_dear(safe: Any, answer: Judged[Any, Any]) -> float:
+    """Return the cost of the safe spec over that of the chosen one, per run if there is one."""
+    chosen: Any = answer.chosen
+    if answer.request.ends and getattr(safe, "usd_per_run", None):
+        return float(safe.usd_per_run.median / chosen.usd_per_run.median)
+    return float(safe.spec.total_usd_per_hour / chosen.spec.total_usd_per_hour)
+
+
+def _none_is_safe(answer: Judged[Any, Any]) -> Message:
+    """Return why no spec is safe, and the limit on a time that the chosen one surely keeps, if that is all
+    that it may miss."""
+    request, safe = answer.request, answer.safe
+    if safe is None:
+        none = Message("nothing on offer is {least:g} % sure")
+        if answer.price_call and answer.price_call.cheaper:
+            none = Message("nothing of as firm a price is {least:g} % sure")
+        none = Message(none.text, code=SAFE, least=100 * request.confidence)
+    else:
+        none = Message("none within reason: {safe} would cost {usd:usd}/h, {times:.2g} times as much")
+        if any((each.probability or 0.0) >= request.confidence for each in answer.ranked if each != safe):
+            none = Message(
+                "none of a firm price within reason: {safe} would cost {usd:usd}/h, {times:.2g} times as much"
+            )
+        usd, times = safe.spec.total_usd_per_hour, _times_as_dear(safe, answer)
+        none = Message(none.text, code=SAFE, safe=spec_name(safe.spec, request), usd=usd, times=times)
+    kept = _kept_limit(answer.chosen, request)
+    if kept is None:
+        return none
+    return Message(
+        "{none}; with {option} {kept} this one is {percent:g} % sure",
+        code=SAFE,
+        none=none,
+        percent=100 * request.confidence,
+        option=FieldName(kept[0]),
+        kept=kept[1],
+    )
+
+
+def _kept_limit(chosen: Any, request: Any) -> tuple[str, str] | None:
+    """Return the field and the value of the limit on a time that a served model keeps at the confidence; None
+    if the limit in force is kept, or there are several."""
+    limits: Any = getattr(request, "time_limits", ())
+    if len(limits) != 1:
+        return None
+    limit = limits[0]
+    span = getattr(chosen.rates, f"{limit.reason}_seconds")
+    if limit.percentile is not None:
+        span = chosen.rates.tails[REQUEST_TIMES.index(limit.reason)][PERCENTILES.index(limit.percentile)]
+    upper = limit.unit * span.upper
+    is_kept = not isfinite(upper) or upper <= limit.most
+    return None if is_kept else (limit.field, str(limit.written(ceil_significant(upper))))
 
 
 # Defaults of `advisor verify`, by option.

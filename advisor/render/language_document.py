@@ -24,7 +24,7 @@ from advisor.domain.language import (
     ServingStep,
     TuningPrediction,
 )
-from advisor.domain.words import PERCENTILES, Provenance
+from advisor.domain.words import PERCENTILES, REQUEST_TIMES, Provenance
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.reading import question_document
 from advisor.render.borderline import borderline_block
@@ -171,7 +171,7 @@ def percentiles_block(rates: ServingRates) -> dict[str, Any]:
         f"{time}_seconds": {
             f"p{part}": finite_bounds(span) for part, span in zip(PERCENTILES, parts, strict=True)
         }
-        for time, parts in zip(("ttft", "tpot", "e2e"), rates.tails, strict=False)
+        for time, parts in zip(REQUEST_TIMES, rates.tails, strict=False)
     }
 
 

@@ -107,6 +107,15 @@ def range_message(price: Record) -> Message:
     return Message(_TODAY.text, kinds=[seen], range=_hourly(price))
 
 
+def doubt_message(price: Record) -> Message | None:
+    """'listed 2026-05-24, may be $4.380', for a spec whose price is old or unlisted; None if it is sure."""
+    usd, most = price["total_usd_per_hour"], price.get("total_high_usd_per_hour", 0.0)
+    if most <= SURE * usd:
+        return None
+    kind = Message(_KINDS[price["kind"]][0].text, day=price["as_of"])
+    return Message("{kind}, may be {most:usd}", kind=kind, most=most)
+
+
 def _kinds(spec: Record) -> list[Message]:
     price, disk = spec["unlisted"]["instance"], spec["unlisted"]["disk"]
     kinds = [Message(_KINDS[price][0].text, day=spec.get("as_of", ""))] if price else []

@@ -347,10 +347,16 @@ def _limits(request: Record, t: Texts) -> Iterator[str]:
                 yield _limit(field, write(request[field]), t)
 
 
+def requests_text(requests_per_second: float, t: Texts) -> str:
+    """'1 request/s', '3.5 requests/s'."""
+    return _limit("target_requests_per_second", plain(requests_per_second), t)
+
+
 def _limit(field: str, value: str, t: Texts) -> str:
     """'90 epochs in all', 'mean TPOT within 50 ms', 'p99 of TTFT within 2,000 ms'."""
     if field not in _OF_REQUESTS:
-        return t(f"limit.{field}", value=value)
+        many = t(f"limit.{field}", value=value)
+        return t.known(f"limit.{field}.one", many) if value == "1" else many
     which, _, most = value.rpartition(":")
     limit = t(f"limit.{field}", value=f"{float(most):,.12g}")
     return t("limit.percentile", which=which, limit=limit) if which else t("limit.mean", limit=limit)

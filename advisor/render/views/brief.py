@@ -1,4 +1,4 @@
-"""Writes the answer in a dozen lines: what to rent, what it does, how sure that is, and what to try first.
+"""Writes the answer in a dozen rows: what to rent, what it does, how sure that is, and what to try first.
 
 The rows come from the document of an answer to any task, in the reader's language. On a terminal, rows that
 do not fit are shortened or left to `--explain`; no text is cut off and the question always stays."""
@@ -6,6 +6,7 @@ do not fit are shortened or left to `--explain`; no text is cut off and the ques
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from advisor.domain import ESTIMATED, PRICE_KINDS, Market, Task
@@ -23,7 +24,7 @@ from advisor.messages import (
     short_usd,
 )
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
-from advisor.render.borderline import QUOTA, SAFE, Behind, modest
+from advisor.render.borderline import QUOTA, SAFE, TRIAL, Behind, modest
 from advisor.render.facts import (
     OF_A_SPEC,
     answer_facts,
@@ -37,7 +38,7 @@ from advisor.render.facts import (
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.phrases import count_text, gpu_text, seconds_text, speculation_message
-from advisor.render.price_doubt import doubt_sentences, price_sentences
+from advisor.render.price_doubt import doubt_message, doubt_sentences, price_sentences
 from advisor.render.sentences import (
     asked_sentence,
     asked_text,
@@ -52,23 +53,20 @@ from advisor.render.sentences import (
     never_measured,
     per_hour,
     relax_sentence,
+    requests_text,
     stage_name,
     strength_text,
 )
-from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, folded_command, local_or_order
+from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, local_or_order
 from advisor.render.views.specs import TIMES, api_message, machine_message, placement_message, tuning_messages
 
 Record = Mapping[str, Any]
-LINES = 12
-# A row: the key of its title, its text, then shorter versions of it. An empty version drops the row.
+# The most rows below the first line, and the lines that one may have if it has a shorter text.
+ROWS, LINES_OF_A_ROW = 12, 2
+# A row: the key of its title, its text, then shorter versions of it.
 Row = tuple[str, ...]
-# What to shorten when space is short, in this order: (row to shorten, row to append its end to, or "").
-_SPARED = (
-    *(("more", "basis"), ("trial", ""), ("second", ""), ("way_3", ""), ("on", ""), ("does", "")),
-    *(("bound", "does"), ("price", ""), ("try", ""), ("cheaper", ""), ("take", ""), ("looked", "")),
-    *(("basis", ""), ("assumed", ""), ("more", ""), ("note", ""), ("assumed", ""), ("take", "")),
-    *(("api", ""), ("safe", "sure"), ("shrink", "sure"), ("shrink", ""), ("way_2", "")),
-)
+# Rows to leave out if there are too many, in this order.
+_SPARED = ("second", "way_3", "more", "try", "cheaper", "bound", "trial", "looked", "note", "take")
 # Least savings, in dollars, for which a borderline spec gets a line.
 _LITTLE = {"month": 10.0, "run": 1.0}
 # A spec counts as faster only above this ratio of speeds.
@@ -84,7 +82,7 @@ _NEXT = 0.1
 
 
 def brief_text(document: Record) -> str:
-    """Return the answer for a terminal, in `LINES` lines: the spec, or that no spec meets the question.
+    """Return the answer for a terminal, in `ROWS` rows: the spec, or that no spec meets the question.
     `--explain` prints the rest."""
     t = report_texts("en")
     spec = document["recommendation"] or document["nearest"]
@@ -97,8 +95,18 @@ def brief_text(document: Record) -> str:
     rows: list[Row] = [("price", *doubt_sentences(document, t)), *brief_rows(asked, document, t)]
     if live := document.get("live"):
         rows.insert(0, ("live", " ".join(live["warnings"]) or live_text(live["checked"][0], t)))
-    rows += [("more", t("brief.explain"), t("brief.in_explain"), "")]
+    for call in calls_of_chosen(document):
+        command = call["trial"]["command"].split()
+        rows = [_with_command(row, command, t) for row in rows]
+    rows.append(("more", t("brief.explain")))
     return "\n".join(fitted(head_line(spec, document, t), rows, t))
+
+
+def _with_command(row: Row, command: Sequence[str], t: Texts) -> Row:
+    """Return the row about a trial with the start of its command, which `--explain` prints whole."""
+    if row[0] != "trial":
+        return row
+    return "trial", t("brief.command", trial=row[1], command=" ".join(command[:4]))
 
 
 def head_line(spec: Record, document: Record, t: Texts) -> str:
@@ -121,45 +129,26 @@ def head_line(spec: Record, document: Record, t: Texts) -> str:
 
 
 def fitted(head: str, rows: Sequence[Row], t: Texts) -> list[str]:
-    """Return the lines of a head and its rows. If there are more than `LINES`, rows are shortened in the
-    order of `_SPARED`, each by the least that saves a line."""
-    room, top = WIDTH - INDENT, folded(head, indent=2)
+    """Return the lines of a head and of at most `ROWS` rows. A row takes the longest of its texts that fits
+    into `LINES_OF_A_ROW`, else the shortest."""
     texts = {name: variants for name, *variants in rows if variants and variants[0]}
-
-    def lines_of(name: str) -> list[str]:
-        text = texts[name][0]
-        return folded_command(text, room) if name == "trial" and text else folded(text, room)
-
-    lines = {name: lines_of(name) for name in texts}
-    for name, host in _SPARED:
-        if not lines.get(name) or len(top) + sum(map(len, lines.values())) <= LINES:
-            continue
-        if host in lines:
-            *_, end = filter(None, texts[name])
-            alone = texts[host]
-            texts[host] = [t("brief.joined", host=text, title=t(f"brief.{name}"), end=end) for text in alone]
-            if len(joined := lines_of(host)) < len(lines[host]) + len(lines[name]):
-                lines[host] = joined
-                del lines[name]
-            else:
-                texts[host] = alone
-        while not host and texts[name][1:] and len(lines_of(name)) == len(lines[name]):
-            texts[name].pop(0)
-        lines |= {} if host else {name: lines_of(name)}
-    return top + [
-        fact("" if number else t(f"brief.{name}"), line)
-        for name, some in lines.items()
-        for number, line in enumerate(some)
-    ]
+    for name in _SPARED:
+        if len(texts) > ROWS:
+            texts.pop(name, None)
+    lines = folded(head, indent=2)
+    for name, variants in texts.items():
+        folds = [folded(text, WIDTH - INDENT) for text in variants]
+        fits = next((fold for fold in folds if len(fold) <= LINES_OF_A_ROW), folds[-1])
+        lines += [fact("" if number else t(f"brief.{name}"), line) for number, line in enumerate(fits)]
+    return lines
 
 
 def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
     """Return the same rows for a report or a page, which can show all of them: the facts in one block, then
-    how strong the evidence is, then the trials. The rows for notes and trials are left out here."""
+    how strong the evidence is, then the trials. The row for notes is left out here."""
     rows = whole_rows({"answer": answer_facts(document), "recommendation": document}, t, spell)
     basis = rows.pop("basis")
-    for name in ("note", "trial"):
-        rows.pop(name, None)
+    rows.pop("note", None)
     if second := rows.pop("second", ""):
         rows["take"] = t.listed([rows["take"], second])
     titles = {name: t(f"brief.{name}") for name in rows}
@@ -177,29 +166,27 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     """Yield the rows below the headline of an answer. `spell` writes the names of the question's fields."""
     spec, request = document["recommendation"], document["request"]
     yield "for", asked
-    yield "on", *_machine(spec, request, t)
+    yield "on", _machine(spec, request, t)
     yield "does", *(_started(text, document, t) for text in _rate(spec, request, t))
     yield "bound", *_bound(spec, request, t)
     yield "sure", sure_text(document, t)
     sentences = decision_of(document).get("sentences", ())
-    for code in (SAFE, QUOTA):
-        yield from ((code, translated(text, t, spell)) for text in sentences if _code(text) == code)
-    for call in calls_of_chosen(document):
-        yield "trial", call["trial"]["command"], ""
+    yield from (
+        (_code(text), translated(text, t, spell)) for text in sentences if _code(text) in (TRIAL, SAFE, QUOTA)
+    )
     yield from _borderline_rows(document, t)
     call, clouds = document.get("price_call") or {}, covers_clouds(document)
     # One line about prices is enough.
     doubts = doubt_sentences(document, t)
     if call.get("cheaper") and "per" in call and not doubts:
-        yield "cheaper", translated(price_sentences(call, clouds=clouds)[-1], t), ""
+        yield "cheaper", translated(price_sentences(call, clouds=clouds)[-1], t)
     if api := (spec.get("cost") or {}).get("api"):
         usd = spec["price"]["total_usd_per_hour"]
-        yield "api", *(translated(api_message(api, usd, is_short=short), t) for short in (False, True))
+        yield "api", translated(api_message(api, usd), t)
     others = [_other(other, document, t) for other in other_kinds(document)[:2]]
-    yield from (("take", *texts) for texts in others[:1])
-    yield from (("second", text, "") for text, _ in others[1:])
+    yield from zip(("take", "second"), others, strict=False)
     smaller = list(_smaller(document, t))
-    yield "shrink", t.listed(smaller), *smaller[:1], ""
+    yield "shrink", t.listed(smaller), *smaller[:1]
     # Only assumptions that move the price are listed here; `--explain` prints the rest.
     assumed = [translated(text, t, spell) for text in document["assumptions"] if _code(text) == DECIDES]
     if request["region"] is None:
@@ -211,9 +198,8 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     live = (document.get("live") or {"warnings": ()})["warnings"]
     beside = [text for text, code in codes.items() if code not in told and text not in live]
     market = [_market_text(spec, [text for text, code in codes.items() if code == spec["market"]], t)]
-    # What an engine or format does not support matters more than where decoding was measured.
-    notes = [t.listed(filter(None, says)) for says in ([*market, *beside], market)]
-    yield "note", *(notes[:1] if spec.get("serving") else notes)
+    notes = [*filter(None, market), *beside]
+    yield "note", t.listed(notes[:2]), *notes[:1]
     unpriced = {**spec, "price": None}
     bases = [basis_sentence(each, t, has_risk=False) for each in (unpriced if doubts else spec, unpriced)]
     alone = t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=bases[1])
@@ -281,7 +267,7 @@ def _borderline_rows(document: Record, t: Texts) -> Iterator[Row]:
     for call in borderline_calls(document):
         saved = [call[f"saves_usd_per_{per}"] or least for per, least in _LITTLE.items()]
         if all(usd >= least for usd, least in zip(saved, _LITTLE.values(), strict=True)):
-            yield "try", borderline_sentence(call, t, clouds=covers_clouds(document)), ""
+            yield "try", borderline_sentence(call, t, clouds=covers_clouds(document))
 
 
 def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
@@ -294,14 +280,14 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
         yield "does", *_rate(nearest, request, t)
         yield "bound", binding_text(nearest, t)
     ways = (relax_sentence(change, request, t) for change in _ways_in_order(document["relax"])[:3])
-    yield from zip(("ways", "way_2", "way_3"), ways, ("",) * 3, strict=False)
+    yield from zip(("ways", "way_2", "way_3"), ways, strict=False)
     yield from _borderline_rows(document, t)
     reasons = counts["rejected_by_reason"].items()
     said = t.listed(f"{t.known('reason.' + reason, reason)} {count:,}" for reason, count in reasons)
     # Types without a price are not counted as offers.
     count = max(counts["offers_considered"], sum(counts["rejected_by_reason"].values()))
-    yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said), ""
-    yield "more", t("brief.explain_none"), t("brief.in_explain"), ""
+    yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said)
+    yield "more", t("brief.explain_none")
 
 
 def _ways_in_order(ways: Sequence[Record]) -> list[Record]:
@@ -312,35 +298,32 @@ def _ways_in_order(ways: Sequence[Record]) -> list[Record]:
     return [*first, *(way for way in ways if way not in first)]
 
 
-def _machine(spec: Record, request: Record, t: Texts) -> tuple[str, str]:
-    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; batch 32, bf16'; a served model adds 'vLLM 0.18, bf16,
-    1 replica on 1 GPU' and any speculative decoding. The second text omits the details that few need."""
+def _machine(spec: Record, request: Record, t: Texts) -> str:
+    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; batch 32, bf16'; a served model adds 'vLLM 0.18,
+    bf16', any speculative decoding and how several GPUs share it."""
     machine, serving = translated(machine_message(spec, decodes=False), t), spec.get("serving")
     first = machine if spec["count"] == 1 else t("brief.each", machine=machine)
-    runs, details = list[str](), list[str]()
+    runs = list[str]()
     if spec.get("batch_size") and request["task"] != Task.PREPROCESSING:
         runs = [t("limit.batch_size", value=spec["batch_size"]), spec["precision"]]
-        details = [spec["memory_format"]] if spec["memory_format"] not in (None, "contiguous") else []
+        runs += [spec["memory_format"]] if spec["memory_format"] not in (None, "contiguous") else []
     elif "tuning" in spec:
         runs = [translated(text, t) for text in tuning_messages(spec["tuning"])]
     elif serving:
         engine, drafts = ENGINES.get(serving["engine"], serving["engine"]), speculation_message(request)
         runs = [f"{engine} {serving['engine_version']}".strip(), serving["precision"]]
         runs += [translated(drafts, t)] if drafts else []
-        is_other = serving["kv_precision"] != serving["precision"]
-        details = [t("brief.kv", format=serving["kv_precision"])] if is_other else []
-        details += [translated(placement_message(serving["placement"]), t)]
-    comma = t("brief.comma")
-    whole, brief = (t.listed(filter(None, (first, comma.join(says)))) for says in ([*runs, *details], runs))
-    return whole, brief
+        several = spec["predicted"]["gpus_used"] > spec["count"]
+        runs += [translated(placement_message(serving["placement"]), t)] if several else []
+    return t.listed(filter(None, (first, t("brief.comma").join(runs))))
 
 
 def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     """Return the rate, the latencies of a request (limited ones first), and the time of the run or the cost
-    of a million samples; then shorter versions without that cost, and without latencies that have no limit.
-    If the question sets no target or limit, `sure_text` gives the lower bound."""
+    of a million samples; then a shorter version without latencies that have no limit. If the question sets no
+    target or limit, `sure_text` gives the lower bound."""
     predicted = spec["predicted"]
-    serving, run, cost = (spec.get(name) for name in ("serving", "run", "cost"))
+    serving, run = spec.get("serving"), spec.get("run")
     rates, unit, confidence = predicted["throughput"], predicted["unit"], predicted["confidence"]
     lower = lower_rate(rates["lower"])
     rate = f"{format_rate(rates['median'])} {t.known(f'unit.{unit}', unit)}"
@@ -352,22 +335,26 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     offered = serving and serving["offered_requests_per_second"]
     if serving and not (request.get("users") or offered):
         rate = t("brief.flight", rate=rate, flight=count_text(serving["rates"]["concurrency"]))
-    # If requests arrive at a fixed rate, the lower bound equals that rate and is omitted.
+    if serving and offered:
+        asked, each = requests_text(offered, t), serving["rates"]["requests_per_second"]
+        rate, lower = f"{asked}{t.aside(rate)}", lower_rate(each["lower"])
+    # If requests arrive at a fixed rate, the lower bound mostly equals that rate and is omitted.
     if spec["probability"] is not None and rates["lower"] < _AS_GOOD * rates["median"]:
         rate = t("brief.rate", median=rate, percent=percent(confidence), lower=lower)
     elif serving and offered:
-        most = serving["most"]["requests_per_second"]["lower"]
-        rate = t("brief.offered", rate=rate, most=lower_rate(most))
-    comma = t("brief.comma")
-    times = comma.join(_times(spec, request, t))
-    limited = comma.join(_times(spec, request, t, is_other=True)) if serving else times
-    key, of = ("brief.tokens", "output_tokens") if serving else ("brief.samples", "samples")
-    if cost and "api" in cost:  # an API charges for tokens in and out
-        key, of = "brief.both", "tokens"
-    usd = cost and cost[f"usd_per_million_{of}"]
-    usd = usd["median"] if serving and usd else usd
-    costs = "" if usd is None else t(key, usd=short_usd(usd))
-    return [t.listed(filter(None, says)) for says in ((rate, times, costs), (rate, times), (rate, limited))]
+        most = lower_rate(serving["most"]["requests_per_second"]["lower"])
+        rate = t("brief.offered", rate=rate, most=most)
+    times = [t("brief.comma").join(_times(spec, request, t, is_short=short)) for short in (False, True)]
+    return [t.listed(filter(None, (rate, each, _per_million(spec, t)))) for each in times]
+
+
+def _per_million(spec: Record, t: Texts) -> str:
+    """'$0.60 per million output tokens', or per million samples; '' without a price."""
+    cost = spec.get("cost") or {}
+    if tokens := cost.get("usd_per_million_output_tokens"):
+        return t("brief.tokens", usd=short_usd(tokens["median"]))
+    usd = cost.get("usd_per_million_samples")
+    return "" if usd is None else t("brief.samples", usd=short_usd(usd))
 
 
 def _most_of_run(run: Record, t: Texts) -> str:
@@ -377,48 +364,49 @@ def _most_of_run(run: Record, t: Texts) -> str:
     return time if usd is None else t("brief.and", hours=time, usd=short_usd(usd))
 
 
-def _times(spec: Record, request: Record, t: Texts, *, is_other: bool = False) -> Iterator[str]:
-    """Yield 'p99 of a batch 48 ms' if limited; for a served model the means ('TTFT 256 ms (p95 1.47 s)') and
-    the percentiles that the question limits. If `is_other`, only limited times, if there are any."""
-    is_limited = is_other and any(request.get(option) is not None for _, _, option in TIMES)
-    latency: Record = spec.get("latency") or {"p99_ms": None}
-    if latency["p99_ms"] is not None and request["max_latency_ms"] is not None:
-        yield t(
-            "brief.batch_other" if is_other else "brief.batch_time",
-            p99=f"{ceil_ms(P99_OVER_P50 * latency['p50_ms'] / 1000):,g}\u00a0ms",
-            percent=percent(spec["predicted"]["confidence"]),
-            most=f"{ceil_ms(latency['p99_ms'] / 1000):,g}",
-        )
-    serving: Record = spec.get("serving") or {}
-    for name, title, option in (
-        sorted(TIMES, key=lambda time: request.get(time[2]) is None) if serving else ()
-    ):
-        limit = request.get(option)
-        if limit is None and (is_limited or name == "e2e"):
+def _times(
+    spec: Record, request: Record, t: Texts, *, is_short: bool = False, with_limits: bool = True
+) -> Iterator[str]:
+    """Yield 'p99 of a batch 48 ms (limit 50; 90 % sure of 52.3)' if limited; for a served model the limited
+    times of a request, then the means of the others. `is_short`: only limited times, if there are any;
+    `with_limits`: each limited time with its limit and its bound."""
+    confidence = spec["predicted"]["confidence"] if with_limits and spec["probability"] is not None else None
+    latency, limit = spec.get("latency") or {"p99_ms": None}, request.get("max_latency_ms")
+    if latency["p99_ms"] is not None and limit is not None:
+        p99 = ceil_ms(P99_OVER_P50 * latency["p50_ms"] / 1000) / 1000
+        text = t("brief.batch_time", p99=seconds_text(p99))
+        yield _limited(text, limit / 1000, latency["p99_ms"] / 1000, confidence, t)
+    times = TIMES if "serving" in spec else ()
+    limits = {name: request[option] for name, _, option in times if request.get(option) is not None}
+    for name, title, _ in sorted(times, key=lambda time: time[0] not in limits):
+        is_bare = name not in limits
+        if (is_bare and (name == "e2e" or (is_short and limits))) or (
+            name == "tpot" and spec["serving"]["output_tokens"] <= 1
+        ):
             continue
-        if name == "tpot" and serving["output_tokens"] <= 1:
+        which, _, most = str(limits.get(name, "")).rpartition(":")
+        times_of = spec["serving"]["percentiles"] if which else spec["serving"]["rates"]
+        rates = times_of[f"{name}_seconds"][which] if which else times_of[f"{name}_seconds"]
+        text = " ".join(filter(None, (title, which, seconds_text(rates["median"]))))
+        if is_bare:
+            yield text.replace(" ", "\u00a0")
             continue
-        field = f"{name}_seconds"
-        mean = seconds_text(serving["rates"][field]["median"])
-        which, of_requests, most = str(limit).rpartition(":")
-        bound = "" if is_other or limit is None else _risk_text(spec, field, which, float(most), t)
-        if limit is not None and not of_requests:  # a limit of a mean lets some requests wait long
-            which = "p99"
-        # Documents of earlier versions only have the percentiles that the question limits.
-        if which in (tails := serving["percentiles"].get(field, {})):
-            tail = f"{which} {seconds_text(tails[which]['median'])}"
-            says = [tail, bound] if of_requests else [bound, tail]
-            mean += t.aside(t("brief.comma").join(filter(None, says)))
-        yield f"{title} {mean}".replace(" ", "\u00a0")
+        text = text if which else t("brief.mean", time=text)
+        yield _limited(text, float(most) / (1 if name == "e2e" else 1000), rates["upper"], confidence, t)
 
 
-def _risk_text(spec: Record, field: str, which: str, most: float, t: Texts) -> str:
-    """'90 % sure only of 640 ms': the upper bound of a time over its limit `most` (ms; seconds for e2e)."""
-    rates = spec["serving"]["percentiles"][field][which] if which else spec["serving"]["rates"][field]
-    if spec["probability"] is None or rates["upper"] <= (most if field == "e2e_seconds" else most / 1000):
-        return ""
-    bound = seconds_text(rates["upper"], up=True)
-    return t("brief.only", percent=percent(spec["predicted"]["confidence"]), most=bound)
+def _limited(time: str, limit: float, upper: float | None, confidence: float | None, t: Texts) -> str:
+    """'TTFT p99 343 ms (limit 500; 90 % sure of 503)': a time with its limit and bound, in seconds, which
+    are written in the unit of the time if they have the same; without a `confidence` only the time."""
+    unit = f" {time.rpartition(' ')[2]}"
+    if confidence is None:
+        return time.replace(" ", "\u00a0")
+    ends = [seconds_text(inf if end is None else end, up=True) for end in (limit, upper)]
+    if all(end.endswith(unit) for end in ends):
+        ends = [end.removesuffix(unit) for end in ends]
+    within, most = ends
+    text = f"{time}{t.aside(t('brief.limit', limit=within, percent=percent(confidence), most=most))}"
+    return text.replace(" ", "\u00a0", time.count(" "))
 
 
 def binding_text(spec: Record, t: Texts) -> str:
@@ -531,13 +519,15 @@ _WHY = {
 }
 
 
-def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
-    """'g6.2xlarge (L4) $0.978/h, 71 % sure, 1,110 images/s, batch 16, p99 of a batch 48 ms'; a run has hours
-    and cost. The batch size appears only if it differs from the chosen spec's. The second text is shorter."""
+def _other(spec: Record, document: Record, t: Texts) -> str:
+    """'g6.2xlarge (L4) $0.978/h, 71 % sure, p99 of a batch 48 ms'; a run has hours and cost, and without any
+    target or limit there is the rate."""
     clouds, request = covers_clouds(document), document["request"]
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
     market = t.known(f"market.{spec['market']}", spec["market"])
     place += f", {market}" if request["market"] == "any" else ""
+    costs, doubt = per_hour(spec["price"]["total_usd_per_hour"], t), doubt_message(spec["price"])
+    costs += t.aside(translated(doubt, t)) if doubt else ""
     gpu = ""
     if spec["gpu"]:
         never = never_measured(spec, t)
@@ -545,21 +535,16 @@ def _other(spec: Record, document: Record, t: Texts) -> tuple[str, str]:
         is_kin = spec["gpu"]["name"] == (document["recommendation"]["gpu"] or {}).get("name")
         number = f"{spec['gpu']['count']} x " if spec.get("run") and is_kin else ""
         gpu = t.aside(t("brief.comma").join([number + gpu_text(spec["gpu"]["name"]), *never]))
-    run, predicted, cost = spec.get("run"), spec["predicted"], spec.get("cost") or {}
-    says = [f"{ordered_name(spec)}{gpu}{place} {per_hour(spec['price']['total_usd_per_hour'], t)}"]
+    run, predicted = spec.get("run"), spec["predicted"]
+    says = [f"{ordered_name(spec)}{gpu}{place} {costs}"]
     if spec["probability"] is not None:
         says.append(t("brief.likely", percent=percent(modest(spec["probability"]))))
     if run and run["usd"]:
         says += [t("brief.done", hours=format_span(run["hours"]["median"])), short_usd(run["usd"]["median"])]
-    times, unit, more = list(_times(spec, request, t, is_other=True)), predicted["unit"], list[str]()
-    if not (run and run["usd"]):
-        more = [f"{format_rate(predicted['throughput']['median'])} {t.known(f'unit.{unit}', unit)}"]
-    if (batch := spec.get("batch_size")) != document["recommendation"].get("batch_size"):
-        more.append(t("limit.batch_size", value=batch))
-    whole = [*says, *more, *times]
-    if spec["probability"] is None and "usd_per_million_samples" in cost and not run:
-        whole.append(t("brief.samples", usd=short_usd(cost["usd_per_million_samples"])))
-    comma = t("brief.comma")
-    return comma.join(whole), comma.join(
-        [*says, *(times if run or spec["probability"] is not None else more[:1])]
-    )
+    times = list(_times(spec, request, t, is_short=True, with_limits=False))
+    if spec["probability"] is None and not run:
+        unit = predicted["unit"]
+        says.append(f"{format_rate(predicted['throughput']['median'])} {t.known(f'unit.{unit}', unit)}")
+        says.append(_per_million(spec, t))
+        times = []
+    return t("brief.comma").join(filter(None, [*says, *times]))

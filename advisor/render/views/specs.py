@@ -29,11 +29,7 @@ Fact = tuple[Message, Message | str]
 # A first epoch less than this much slower than later ones is not mentioned.
 _SLOWER = 1.05
 # Times of a request: their names in documents, for people, and in questions.
-TIMES = (
-    ("ttft", "TTFT", "max_ttft_ms"),
-    ("tpot", "TPOT", "max_tpot_ms"),
-    ("e2e", "a whole request", "max_e2e_seconds"),
-)
+TIMES = (("ttft", "TTFT", "max_ttft_ms"), ("tpot", "TPOT", "max_tpot_ms"), ("e2e", "E2E", "max_e2e_seconds"))
 _TUNED = ("weights", "gradients", "optimizer", "activations", "overhead", "free")
 
 
@@ -311,28 +307,23 @@ def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
     yield Message("cost"), costs
     if not api:
         return
-    served, usd = format_count(api["most_tokens_per_day"]), spec["price"]["total_usd_per_hour"]
-    text = Message(
-        "{api}; at the median rate this serves up to {served} a day", api=api_message(api, usd), served=served
-    )
-    yield Message("an API"), text
+    yield Message("an API"), api_message(api, spec["price"]["total_usd_per_hour"])
 
 
-def api_message(api: Record, usd_per_hour: float, *, is_short: bool = False) -> Message:
-    """Return which is cheaper, an API or this, for the given load, and from how many tokens a day this is."""
-    usd, least = api["usd_per_million_tokens"], format_count(api["cheaper_from_tokens_per_day"])
-    costs = Message("{usd:usd} per million tokens in and out", usd=usd)
-    if asked := api.get("asked_tokens_per_day"):
-        there, here = usd * asked / 1e6, 24 * usd_per_hour
-        figures = {"there": short_usd(there), "here": short_usd(here), "asked": format_count(asked)}
-        text = Message("dearer at this load all day ({there} a day against {here}, {asked} tokens)")
-        if there < here:
-            text = Message("cheaper at this load all day ({there} a day against {here}, {asked} tokens)")
-        costs = Message(text.text, **figures)
-    turns = Message("the API is cheaper below {least} tokens a day", least=least)
+def api_message(api: Record, usd_per_hour: float) -> Message:
+    """Return which is cheaper at the given load, an API or this, and from how many tokens a day this is."""
+    usd, asked = api["usd_per_million_tokens"], api["asked_tokens_per_day"]
+    there, here = usd * asked / 1e6, 24 * usd_per_hour
+    text = Message("dearer at this load: {there} a day against {here} ({asked} tokens, in and out)")
+    if there < here:
+        text = Message("cheaper at this load: {there} a day against {here} ({asked} tokens, in and out)")
+    figures = {"there": short_usd(there), "here": short_usd(here), "asked": format_count(asked)}
+    turns = Message("renting wins from {least} a day, this serves up to {most}")
     if api["cheaper_from_tokens_per_day"] > api["most_tokens_per_day"]:
-        turns = Message("the API is cheaper at any load that this serves")
-    return turns if is_short else Message("{costs}; {turns}", costs=costs, turns=turns)
+        turns = Message("so at any load that this serves, up to {most} a day")
+    least, most = (format_count(api[f"{name}_tokens_per_day"]) for name in ("cheaper_from", "most"))
+    turns = Message(turns.text, least=least, most=most)
+    return Message("{costs}; {turns}", costs=Message(text.text, **figures), turns=turns)
 
 
 def time_message(span: Record, confidence: float) -> Message:

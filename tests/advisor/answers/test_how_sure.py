@@ -89,8 +89,9 @@ def test_less_than_the_confidence_has_a_trial_and_a_safe_spec_or_why_not_and_wea
         return
     says, *sentences = document["decision"]["sentences"]
     if spec["probability"] < spec["predicted"]["confidence"]:
-        assert "A trial of" in says or any(why in says for why in NO_TRIAL), says
-        assert any("--confidence 0." in text for text in sentences) or "; nothing o" in says, says
+        trial, safe, *_ = sentences
+        assert " settle" in trial or any(why in trial for why in NO_TRIAL), trial
+        assert "--confidence 0." in safe or safe.startswith(("nothing o", "none ")), safe
     is_weak = spec["risk"] >= 3 or any(
         "was measured" in text for text in spec["extrapolation"] if "neither" in text
     )
@@ -125,7 +126,7 @@ def test_a_required_confidence_holds_for_rate_and_price_together_else_the_surest
     asked = ["recommend", *RUN, "--max-cost", str(most), "--confidence", "0.9"]
     document = recorded(asked)["document"]
     first, *others = (document["recommendation"], *document["alternatives"])
-    says = document["decision"]["sentences"][0]
+    says = document["decision"]["sentences"]
     assert (first["probability"] >= 0.9) == ("nothing on offer is 90 % sure" not in says)
     if first["probability"] < 0.9:
         assert first["probability"] == max(each["probability"] for each in (first, *others))
@@ -142,3 +143,32 @@ def test_a_run_beyond_its_limits_is_told_the_epochs_that_surely_keep_them_and_on
     assert way["gives"]["probability"] >= 0.9
     asked[asked.index("26")] = str(fewer)
     assert recorded(asked)["document"]["recommendation"]["run"]["usd"]["upper"] <= 10
+
+
+SERVES = shlex.split("recommend --task generation --model Llama-3.1-8B --users 40")
+
+
+@pytest.mark.parametrize("limit", ["--max-tpot-ms 50", "--max-ttft-ms p99:560"])
+def test_the_safe_spec_has_its_own_chance_and_a_chance_below_the_confidence_never_reads_as_it(limit):
+    asked = [*SERVES, *limit.split()]
+    document, sure = (recorded([*asked, *more])["document"] for more in ((), ("--confidence", "0.9")))
+    says, trial, safe, *_ = document["decision"]["sentences"]
+    assert document["recommendation"]["probability"] < 0.9
+    assert int(re.search(r"(\d+) % sure", says)[1]) < 90
+    assert re.fullmatch(r"\d+ min \(\$[\d.]+\) settle it", trial)
+    first = sure["recommendation"]
+    chance = int(100 * min(0.99, first["probability"]))
+    assert safe.startswith(f"{first['instance_type']} ${first['price']['total_usd_per_hour']:.3f}/h")
+    assert f"{chance} % sure" in safe
+
+
+def test_a_safe_spec_beyond_reason_gives_way_to_the_limit_that_the_chosen_one_surely_keeps():
+    asked = "recommend --task generation --model llama-3.1-70b --target-requests-per-s 10 --max-ttft-ms"
+    before = recorded([*asked.split(), "p99:300"])["document"]
+    safe = before["decision"]["sentences"][2]
+    assert safe.startswith("none within reason: ")
+    kept = re.search(r"with --max-ttft-ms (p99:\d+) this one is 90 % sure", safe)[1]
+    after = recorded([*asked.split(), kept])["document"]
+    names = [document["recommendation"]["instance_type"] for document in (before, after)]
+    assert names[0] == names[1]
+    assert after["recommendation"]["probability"] >= 0.9

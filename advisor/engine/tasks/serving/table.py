@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Span, Spec
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, ServingRates, most_sequences
-from advisor.domain.words import PERCENTILES, KvPrecision, LlmEngine, LlmPrecision, ServingBind
+from advisor.domain.words import PERCENTILES, REQUEST_TIMES, KvPrecision, LlmEngine, LlmPrecision, ServingBind
 from advisor.engine.columns import Booleans, Floats, Integers, Level, OptionTable, option_columns
 from advisor.engine.limits import Limit
 from advisor.engine.tasks.serving.options import ServingOption
@@ -72,7 +72,7 @@ class Rates(NamedTuple):
         """The ratio of a time's percentile to its mean; 1 for no percentile."""
         if percentile is None:
             return 1.0
-        return self.tails[len(PERCENTILES) * _TIMES.index(time) + PERCENTILES.index(percentile)]
+        return self.tails[len(PERCENTILES) * REQUEST_TIMES.index(time) + PERCENTILES.index(percentile)]
 
     def beside(self, other: Rates) -> Rates:
         """These loads (n,), followed by others."""
@@ -198,8 +198,7 @@ class Replicas:
 
 # Three bounds of rate, TTFT and TPOT; then sequences in flight, what binds, `calibrated`, and tails.
 _PLACE = 9
-_TIMES = ("ttft", "tpot", "e2e")
-_COLUMNS = _PLACE + 3 + len(_TIMES) * len(PERCENTILES)
+_COLUMNS = _PLACE + 3 + len(REQUEST_TIMES) * len(PERCENTILES)
 
 
 def _columns(served: PredictedRates) -> Floats:
