@@ -175,6 +175,7 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
         ("inference", "training"),
     ),
     ("export", "k8s"): ("kubernetes",),
+    ("market", "reserved"): ("commitment-1y", "commitment-3y"),
     **dict.fromkeys((("cloud", name) for name in ("amazon", "ec2")), ("aws",)),
     **dict.fromkeys((("cloud", name) for name in ("google", "gce", "google cloud")), ("gcp",)),
     ("cloud", "microsoft"): ("azure",),

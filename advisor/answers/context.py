@@ -13,7 +13,7 @@ from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.gpus import sheet_names
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import DataKind, DatasetProfile, Gpu, Market
-from advisor.domain.results import CURRENCY
+from advisor.domain.results import CURRENCY, DECIDES
 from advisor.domain.workload import is_own_code, names_a_file
 from advisor.engine.candidates import offers_in, place_query
 from advisor.errors import CANNOT_RUN, UsageError
@@ -115,24 +115,27 @@ COMMITMENTS = tuple(market for market in Market if market.startswith("commitment
 def omission_notes(
     request: SpecQuestion, catalog: Catalog, today: date, *, strict: bool
 ) -> tuple[Message, ...]:
-    """Notes on what a question leaves out: clouds without the region that it names, clouds without known
-    prices for commitments, currencies without a rate, and with `strict` types whose prices are all old."""
+    """Notes on what a question leaves out: clouds without known prices for commitments, currencies without
+    a rate, and with `strict` types whose prices are all old."""
     query = place_query(request, accelerated=None)
     notes = [
-        _missing_region_note(request, catalog),
         _missing_commitments_note(catalog, query),
         _old_prices_note(request, catalog, today) if strict else None,
     ]
     return (*(note for note in notes if note is not None), *unconverted_notes(catalog, query))
 
 
-def all_regions_note(request: SpecQuestion) -> tuple[Message, ...]:
-    """The note that all regions were searched, where neither the question nor its cloud fixes one."""
-    if request.region is not None:
+def place_notes(request: SpecQuestion, catalog: Catalog) -> tuple[Message, ...]:
+    """The notes that all regions were searched, as neither the question nor its cloud fixes one; or, among
+    all clouds, only those that have a region of the name."""
+    region, field = request.region, FieldName("region")
+    if region is None:
+        return (Message("all regions searched, however far from you ({field} names one)", field=field),)
+    clouds = [name for name in catalog.clouds if region in catalog.known_regions(name)]
+    if not covers_clouds(request) or len(clouds) == len(catalog.clouds):
         return ()
-    return (
-        Message("all regions searched, however far from you ({field} names one)", field=FieldName("region")),
-    )
+    only = Message("only {clouds}: no other cloud names a region {region} ({field})")
+    return (Message(only.text, code=DECIDES, clouds=clouds, region=region, field=field),)
 
 
 def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
@@ -147,21 +150,6 @@ def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
         )
         for currency, clouds in catalog.unconverted(query).items()
     ]
-
-
-def _missing_region_note(request: SpecQuestion, catalog: Catalog) -> Message | None:
-    region = request.region
-    if region is None or not covers_clouds(request):
-        return None
-    others = [name for name in catalog.clouds if region not in catalog.known_regions(name)]
-    if not others:
-        return None
-    return Message(
-        "{field} {region} leaves out the clouds without such a region: {clouds}",
-        field=FieldName("region"),
-        region=region,
-        clouds=others,
-    )
 
 
 def _missing_commitments_note(catalog: Catalog, query: OfferQuery) -> Message | None:

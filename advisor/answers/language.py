@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
-from advisor.answers.context import all_regions_note, omission_notes, results_and_misfits, wanted_cards
+from advisor.answers.context import omission_notes, place_notes, results_and_misfits, wanted_cards
 from advisor.catalog import Catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (
@@ -213,7 +213,8 @@ def _recommended(
         notes = (*notes, *prepared.task.notes(prepared.request, answer.chosen))
     elif isinstance(question, TuningQuestion) and "gpu_memory" in answer.rejected_by_reason:
         notes = (*notes, _ONE_INSTANCE)
-    answer = replace(answer, assumptions=(*answer.assumptions, *all_regions_note(prepared.request)))
+    places = place_notes(prepared.request, prepared.task.catalog)
+    answer = replace(answer, assumptions=(*places, *answer.assumptions))
     answer = prepared._replace(notes=(*prepared.notes, *notes)).with_notes(answer)
     return relaxed(prepared.task, answer) if relax and answer.chosen is None else answer
 

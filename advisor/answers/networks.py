@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from advisor.answers.answer import Answer, Recommended, recommendation_text
 from advisor.answers.context import (
     Context,
-    all_regions_note,
     omission_notes,
+    place_notes,
     results_and_misfits,
     unconverted_notes,
     wanted_cards,
@@ -109,7 +109,7 @@ def recommended(
     result = replace(
         result,
         warnings=(*context.notes, *notes, *result.warnings),
-        assumptions=(*result.assumptions, *all_regions_note(request)),
+        assumptions=(*place_notes(request, context.catalog), *result.assumptions),
     )
     if result.chosen is not None:
         settings = settings_of_candidate(result.chosen, context.catalog, context.model)

@@ -24,6 +24,7 @@ from advisor.catalog.clouds import (
     require_instance,
     require_rate,
     require_region,
+    unknown_region,
     why_closed,
 )
 from advisor.catalog.disks import DiskCatalog
@@ -224,7 +225,7 @@ class Catalog:
     def require_region(self, region: str, cloud: str) -> None:
         """`UsageError` with near names for an unknown region."""
         if region not in self.known_regions(cloud):
-            raise unknown_name("region", region, self.known_regions(cloud), field="region")
+            raise unknown_region(region, self.known_regions(cloud))
 
     def require_gpu(self, name: str, cloud: str) -> None:
         """`UsageError` with near names for a GPU that no data sheet and no type has."""

@@ -412,10 +412,18 @@ def require_region(region: str, clouds: Sequence[Cloud]) -> None:
     known = {name for cloud in clouds for name in cloud.instances.regions}
     if region not in known:
         # A type that no known region offers has an empty region name.
-        raise unknown_name("region", region, (known | set(priced)) - {""}, field="region")
+        raise unknown_region(region, (known | set(priced)) - {""})
     raise NoOfferError(
         f"no prices of region {region} are in the catalogue; regions with prices: {', '.join(priced)}"
     )
+
+
+def unknown_region(region: str, known: Iterable[str]) -> UsageError:
+    """The error for a region that is not among the `known` ones, or for several at once."""
+    if "," in region or region in ("any", "all"):
+        said = Message("{region} takes one region", region=FieldName("region"))
+        return UsageError(said, hint="ask once for each of them", field="region")
+    return unknown_name("region", region, known, field="region")
 
 
 def why_closed(closed: NotOrderable) -> Message:

@@ -167,6 +167,8 @@ _NETWORKS = "a sweep takes several: --networks googlenet,resnet50"
 _ASKING = ("recommend", "report", "predict", "compare")
 _ELSEWHERE = {
     ("recommend", "--instance"): "it searches every type; for one: `advisor predict --instance NAME`",
+    ("recommend", "--plan"): "several workloads are a plan: `advisor report --plan FILE`",
+    ("report", "--export"): "each workload's `advisor recommend` exports one; the report names its command",
     ("plan", "--on"): "it plans for this machine; for AWS: `advisor sweep run .. --on aws --dry-run`",
     ("diff", "--language"): "differences are written in English; a report has --language",
     **dict.fromkeys(product(("plan", "run", "list", "status"), ("--model", "--network")), _NETWORKS),

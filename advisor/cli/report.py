@@ -217,6 +217,7 @@ class ReportGroup(SectionedCommand, click.Group):
 @typed_option(
     Choice("report format", REPORT_FORMATS),
     "--format",
+    "-o",
     "format_name",
     help="[default: by the end of --out, else md]",
 )
@@ -382,7 +383,7 @@ def _workload_of_entry(entry: Entry) -> ReportedWorkload:
             raise wrong(
                 field, "{field} cannot differ by workload", hint="give it to `report`, or leave it out"
             )
-    question = from_texts(RECOMMEND, entry.fields, "word of a workload")
+    question = from_texts(RECOMMEND, entry.fields, "key")
     if entry.runs_per_month and not any(getattr(question, field, None) for field in _ENDS):
         hint = "give epochs, samples or tokens"
         raise UsageError("{key} is of a run that ends", key=RUNS, hint=hint, field=RUNS)

@@ -38,6 +38,7 @@ from advisor.files import user_folder
 from advisor.messages import Message
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.usable import why_not
+from advisor.models.zoo.networks import can_be_run
 from advisor.render.borderline import verify_command
 from advisor.render.facts import (
     Drawn,
@@ -348,6 +349,7 @@ def network_section(
     if candidate is None:
         return bare
     subject, disk = Subject(context, answer.request, candidate), candidate.spec.disk.rate
+    is_tried = answer.chosen and answer.request.can_be_measured and can_be_run(answer.request.network)
     known = measured_rows(answer.request.network, answer.request.task)
     rows, lines = price_throughput(answer, table), curves(subject)
     block, has = curves_block(lines), fields(subject.instance, "vcpus memory_mib")
@@ -365,7 +367,7 @@ def network_section(
         "sensitivity": sensitivity(subject, explained, block),
         "gpu_memory": gpu_memory_block(subject, lines),
         "evidence": evidence(subject, explained),
-        "trial_command": verify_command(answer.request, candidate) if answer.chosen else None,
+        "trial_command": verify_command(answer.request, candidate) if is_tried else None,
     }
 
 

@@ -441,7 +441,9 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
     for key, calls in (("next.trial", calls_of_chosen(document)), ("next.other", borderline_calls(document))):
         for call in calls:
             usd, chance = per_hour(call["usd_per_hour"], t), percent(modest(call["probability"]))
-            yield Paragraph(t(key, name=type_name(call, clouds=clouds), usd=usd, chance=chance))
+            key = "next.share" if key == "next.trial" and call["count"] > 1 else key
+            name = type_name({**call, "count": 1}, clouds=clouds)
+            yield Paragraph(t(key, name=name, count=call["count"], usd=usd, chance=chance))
             yield Command(call["trial"]["command"])
 
 

@@ -209,3 +209,12 @@ def test_a_quota_says_what_it_costs(shown):
     text = shown(*asked, "--quota", "G=0,P=0", code=3)
     assert "--quota G=16,P=0 (not G=0,P=0)" in text
     assert "L-" not in text
+
+
+def test_a_region_is_one_and_an_answer_names_the_clouds_that_have_it(shown, stderr):
+    for region in ("us-east-1,eu-west-1", "any"):
+        for cloud in ("aws", "any"):
+            said = stderr(*QUESTION, "--region", region, "--cloud", cloud)
+            assert "--region takes one region; ask once for each of them" in said
+    text = shown(*QUESTION, "--target-throughput", "500", "--cloud", "any", "--region", "eu-central-1")
+    assert "only aws, alibaba: no other cloud names a region eu-central-1" in " ".join(text.split())

@@ -262,3 +262,11 @@ def test_a_trial_of_one_gpu_aims_at_its_share_and_is_as_sure_as_the_answer(docum
     same = {name: given[name] for name in ("--instance", "--batch-size", "--precision", "--max-gpus")}
     alone = answer("predict", *asked, *chain(*same.items()))
     assert (spec["probability"] >= 0.9) == (alone["predicted"]["throughput"]["lower"] >= target)
+
+
+def test_what_belongs_to_another_command_is_named_and_o_is_the_format(shown, stderr):
+    asked = ("--task", "training", "--model", "vit_base_patch16_224", "--epochs", "1", "--market", "spot")
+    report = json.loads(shown("report", *asked, "-o", "json"))
+    assert report["workloads"][0]["trial_command"] is None, "`advisor verify` cannot run this network"
+    assert "`advisor report --plan FILE`" in stderr("recommend", "--plan", "team.yaml")
+    assert "`advisor recommend` exports one" in stderr("report", "--export", "terraform")
