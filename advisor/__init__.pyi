@@ -358,7 +358,7 @@ def compare(
     task: Literal['finetuning'],
     model: str | ModelConfig | None = None,
     config: str | PathLike[str] | None = None,
-    method: Literal['full', 'lora', 'qlora'] = 'lora',
+    method: str | float | Sequence[str] = 'lora',
     sequence: int = 2048,
     micro_batch: int | None = None,
     protocol: Literal['script', 'bench'] = 'script',

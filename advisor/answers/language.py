@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from datetime import date
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ from advisor.engine.tasks.serving import words as serving
 from advisor.engine.tasks.serving.options import kv_precision_of, serving_memory_of
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.engine.tasks.tuning import TuningTask
-from advisor.errors import UsageError
+from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.config_files import file_of
 from advisor.models.language.configs import bundled_language_models
@@ -263,31 +264,39 @@ def _predicted(prepared: _Prepared, name: str) -> Any:
 
 
 def compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning) -> Answer:
-    """The instances of the question beside its baseline; one table a language model, of names with commas."""
-    names = dict.fromkeys(comma_parts(question.model))
-    if len(names) < 2:
-        return _compared(catalog, question)
-    answers = [_compared(catalog, question.replace(model=name)) for name in names]
+    """The instances of the question beside its baseline: a table for each language model and method."""
+    models = dict.fromkeys(comma_parts(question.model) or [question.model])
+    methods = question.methods if isinstance(question, TuningQuestion) else ()
+    ways = [{"method": method} for method in dict.fromkeys(methods)] or [{}]
+    answers, cannot = list[Answer](), list[dict[str, Any]]()
+    pairs = list(product(models, ways))
+    for name, way in pairs:
+        try:
+            answers.append(_compared(catalog, question.replace(model=name, **way)))
+        except UsageError as error:
+            if error.code != CANNOT_RUN or (not answers and (name, way) == pairs[-1]):
+                raise
+            why = Message("method {method}: {why}", why=error.message, **way) if way else error.message
+            cannot.append({"model": name, "instance_type": question.instance[0], "why": why})
+    if len(pairs) == 1:
+        return answers[0]
 
     def document() -> dict[str, Any]:
         each = [answer.message_document() for answer in answers]
-        models = [own["request"] for own in each]
-        of_all = {
-            part: [
-                {"model": of["model"], **row}
-                for of, own in zip(models, each, strict=True)
-                for row in own[part]
-            ]
+        rows, misfits = (
+            [{"model": own["request"]["model"], **row} for own in each for row in own[part]]
             for part in ("rows", "cannot")
-        }
-        return {**each[0], "requests": models, **of_all}
+        )
+        requests = [own["request"] for own in each]
+        return {**each[0], "requests": requests, "rows": rows, "cannot": [*misfits, *cannot]}
 
+    reasons = [each["why"] for each in cannot]
     return Answer(
         result=[answer.result for answer in answers],
         message_document=document,
-        text=lambda: "\n\n".join(answer.text() for answer in answers),
-        notes=[note for answer in answers for note in answer.notes],
-        columns={"model": "model", **answers[0].columns},
+        text=lambda: "\n\n".join([*(answer.text() for answer in answers), *map(str, reasons)]),
+        notes=[*(note for answer in answers for note in answer.notes), *reasons],
+        columns={"model": "model", **({"method": "tuning.method"} if methods else {}), **answers[0].columns},
     )
 
 

@@ -26,9 +26,11 @@ from advisor.questions.fields import (
     Latency,
     Names,
     Number,
+    Parsed,
     Share,
     Text,
     TimeLimit,
+    comma_parts,
     wrong,
 )
 from advisor.questions.question import Needed, ask
@@ -72,6 +74,7 @@ _TARGET_THROUGHPUT = (
     "target, results are ranked by cost: of a million output tokens, or of the run."
 )
 _TARGET: Any = _language(_TARGET_THROUGHPUT, RATE, name="target_throughput")
+_METHOD = Choice("method", LlmMethod)
 _RUN_TOKENS: Any = _language(
     "Length of the run in tokens: those of the data set, times the epochs.",
     Number(counted=True, metavar="TOKENS"),
@@ -133,7 +136,7 @@ class LanguageQuestion(spec.SpecQuestion):
                 raise wrong(
                     "model", "{field} is one language model here", hint="`advisor compare` takes several"
                 )
-        elif len({*named, getattr(self, "baseline", None)} - {None}) < 2:
+        elif len({*named, getattr(self, "baseline", None)} - {None}) * len(getattr(self, "methods", "1")) < 2:
             raise wrong("instance", "name what to compare", hint="give {field} two or more types")
 
     @property
@@ -414,7 +417,7 @@ class TuningQuestion(LanguageQuestion):
     sequence: int = _language("Tokens of a sequence.", _TOKENS, default=2048)
     method: LlmMethod = _language(
         "What is tuned: full (all weights), lora, or qlora (lora on 4-bit weights).",
-        Choice("method", LlmMethod),
+        _METHOD,
         default=LlmMethod.LORA,
     )
     micro_batch: int | None = _language(
@@ -470,10 +473,24 @@ class PredictFinetuning(TuningQuestion):
 
 
 class CompareFinetuning(TuningQuestion):
-    """The question of `advisor compare --task finetuning`."""
+    """The question of `advisor compare --task finetuning`; its `methods` are compared one by one."""
 
-    asks = (*_OF_TUNING_RUN, "instance", "baseline", *spec.OF_PLACE, *_LIMITS_OF_RUN)
+    asks = (
+        *("methods" if name == "method" else name for name in _OF_TUNING_RUN),
+        *("instance", "baseline", *spec.OF_PLACE, *_LIMITS_OF_RUN),
+    )
 
+    methods: tuple[LlmMethod, ...] = _language(
+        "What is tuned: full (all weights), lora, qlora (lora on 4-bit weights), or several: full,lora.",
+        Parsed(
+            lambda text: tuple(_METHOD.from_text(name, "method") for name in comma_parts(text)),
+            ",".join,
+            _METHOD.metavar,
+            joins=True,
+        ),
+        name="method",
+        default=(LlmMethod.LORA,),
+    )
     tokens: float = _RUN_TOKENS._replace(default=1e6, value=1e6)
     instance: tuple[str, ...] = _INSTANCES
     baseline: str | None = _BASELINE

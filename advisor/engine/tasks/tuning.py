@@ -51,7 +51,7 @@ from advisor.models.language.finetuning.predictor import (
 )
 from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES, Checkpointing, FineTuning
 from advisor.models.language.language_model import LanguageModel
-from advisor.models.language.memory import weight_gib
+from advisor.models.language.memory import card_gib, weight_gib
 from advisor.models.language.support import load_seconds
 from advisor.naming import spec_name
 from advisor.questions.fields import wrong
@@ -387,13 +387,15 @@ def unsupported_message(tuning: FineTuning) -> Message:
 
 
 def misfit_message(tuning: FineTuning) -> Message:
-    """The text that the GPU's memory is smaller than what the smallest option needs."""
-    return Message(
-        _MISFIT[tuning.gpus > 1].text,
-        needed=least_memory(tuning).upper_gib,
-        available=tuning.gpu.memory_gib,
-        gpus=tuning.gpus,
-    )
+    """The text that the GPU's memory is smaller than what the smallest option needs, and the micro-batch that
+    fits where the one of the question does not."""
+    needed, available = least_memory(tuning).upper_gib, tuning.gpu.memory_gib
+    misfit = Message(_MISFIT[tuning.gpus > 1].text, needed=needed, available=available, gpus=tuning.gpus)
+    for size in range((tuning.micro_batch or 1) - 1, 0, -1):
+        if least_memory(tuning._replace(micro_batch=size)).fits(card_gib(tuning.gpu.name, available)):
+            option = FieldName("micro_batch")
+            return Message("{misfit}; it fits with {option} {size}", misfit=misfit, option=option, size=size)
+    return misfit
 
 
 # Texts where the bound decides, and where the median does.

@@ -250,7 +250,7 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
 def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
     """Return the memory of fine-tuning a model on each GPU, for a terminal."""
     title = f"{answer.model} finetuning ({answer.method}), sequences of {answer.sequence:,} tokens"
-    header = ("GPU", "memory", "GPUs", "batch", "weights", "training", "activations", "overhead", "free")
+    header = ("GPU", "memory", "fewest", "batch", "weights", "training", "activations", "overhead", "free")
     rows = [
         [
             tuned.gpu,
@@ -265,7 +265,8 @@ def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
         if (use := tuned.use) is not None
     ]
     remarks = [
-        "GiB of each GPU; batch: sequences that a GPU computes at once; training: gradients and the",
-        "optimizer's state; *: activations are computed again (checkpointing).",
+        "GiB of each GPU, on the fewest of 1, 2, 4 or 8 GPUs that hold the run.",
+        "batch: the fastest micro-batch that fits, not the largest; *: with activations computed again.",
+        "weights: a GPU's share and the layers that it gathers; training: gradients and optimizer state.",
     ]
     return _model_memory([title], header, rows, remarks, answer.gpus)

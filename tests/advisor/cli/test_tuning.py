@@ -94,3 +94,36 @@ def test_counts_are_echoed_as_people_write_them(brief):
     assert "2B tokens in all" in text
     assert "at most 1 of its GPUs" in text
     assert "micro-batch 1" in text
+
+
+METHODS = (
+    "compare --task finetuning --model qwen3-8b --tokens 50M --method full,lora,qlora --instance g6e.xlarge"
+)
+
+
+def test_methods_are_compared_side_by_side_and_one_that_fits_nowhere_says_why(shown, answer):
+    """Each method costs what `predict` says of it."""
+    text = shown(*METHODS.split())
+    assert [f"method {method};" in text for method in ("lora", "qlora")] == [True, True]
+    assert "method full: g6e.xlarge cannot tune Qwen/Qwen3-8B" in text
+    document = answer(*METHODS.split())
+    costs = {row["tuning"]["method"]: row["run"]["usd"]["median"] for row in document["rows"]}
+    assert list(costs) == ["lora", "qlora"]
+    assert [each["instance_type"] for each in document["cannot"]] == ["g6e.xlarge"]
+    alone = METHODS.replace("compare", "predict").replace("full,lora,qlora", "lora").split()
+    assert costs["lora"] == pytest.approx(answer(*alone)["run"]["usd"]["median"])
+    assert "lora,g6e.xlarge" in shown(*METHODS.split(), "-o", "csv")
+    shown(*METHODS.replace("full,lora,qlora", "full").split(), code=2)
+
+
+def test_a_micro_batch_that_does_not_fit_names_the_one_that_does(stderr, shown):
+    words = "predict --task finetuning --model Qwen/Qwen3-8B --sequence 16384 --instance p5.4xlarge"
+    assert "it fits with --micro-batch 1" in stderr(*words.split(), "--micro-batch", "4")
+    shown(*words.split(), "--micro-batch", "1")
+
+
+def test_the_memory_of_tuning_explains_its_columns(shown):
+    words = "memory --task finetuning --model llama-3.1-70b --method qlora --gpu L40S,B200"
+    text = shown(*words.split())
+    assert "on the fewest of 1, 2, 4 or 8 GPUs that hold the run" in text
+    assert "the fastest micro-batch that fits, not the largest" in text
