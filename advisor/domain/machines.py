@@ -75,7 +75,7 @@ ON_CPU = Accelerator(kind=AcceleratorKind.CPU)
 ON_ANY_GPU = Accelerator(kind=AcceleratorKind.CUDA)  # any that the machine has
 
 
-class Gpu(Struct, frozen=True, kw_only=True):
+class Gpu(Struct, frozen=True, kw_only=True, cache_hash=True):
     """One GPU's data sheet. Rates are dense, never sparse; None means unknown, or that it has no such units.
     `memory_mib` is what a program can use where that was measured, else the nominal size. `fp16_tflops` is
     the rate of products summed in fp32, as networks need it: half of what GeForce data sheets advertise.
@@ -110,7 +110,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
         require_positive_fields(self, "bf16_tflops sms l2_mib boost_mhz watts")
 
 
-class Cpu(Struct, frozen=True, kw_only=True):
+class Cpu(Struct, frozen=True, kw_only=True, cache_hash=True):
     """The facts that make vCPUs of two machines comparable. `single_thread_score` is PassMark's single-thread
     mark (None: unknown); `second_thread_yield` is what the second hardware thread of a core adds to the
     first, 0 where a vCPU is a core."""

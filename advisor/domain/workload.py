@@ -78,7 +78,7 @@ IMAGENET = DatasetProfile(
 )
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class Workload(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Network x task x batch size x precision x dataset profile, and the stack that runs it. `input` is one
     sample of the batch, as `3x384x384` or `seq:384`; None is the network's default. `conditions` are further
     known conditions of a published row's step, by name."""
