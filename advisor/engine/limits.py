@@ -57,6 +57,19 @@ class Limit(Struct, frozen=True):
         with np.errstate(divide="ignore"):
             return cls(reason, values >= least, values, least / values)
 
+    def take(self, rows: Integers) -> Limit:
+        """The limit on some of the rows."""
+        factor = None if self.factor is None else self.factor[rows]
+        return Limit(self.reason, self.keeps[rows], self.nearness[rows], factor)
+
+    def beside(self, other: Limit) -> Limit:
+        """The limit on these rows, followed by those of another table."""
+        factor = None
+        if self.factor is not None and other.factor is not None:
+            factor = np.concatenate([self.factor, other.factor])
+        keeps = np.concatenate([self.keeps, other.keeps])
+        return Limit(self.reason, keeps, np.concatenate([self.nearness, other.nearness]), factor)
+
 
 def require_countable(request: NetworkQuestion) -> None:
     """Raise `UsageError` for several independent instances that would have to train together."""

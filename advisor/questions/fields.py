@@ -424,7 +424,11 @@ class TimeLimit(NamedTuple):
 
     def written(self, most: float) -> float | str:
         """A field's value for this limit with another upper end."""
-        return most if self.percentile is None else f"p{self.percentile}:{most:.12g}"
+        return most if self.percentile is None else self.text(most)
+
+    def text(self, most: float) -> str:
+        """The same as options take it: '2000', 'p99:2000'."""
+        return f"{most:.12g}" if self.percentile is None else f"p{self.percentile}:{most:.12g}"
 
 
 class Latency(Number):

@@ -320,7 +320,7 @@ def _kept_limit(chosen: Any, request: Any) -> tuple[str, str] | None:
         span = chosen.rates.tails[REQUEST_TIMES.index(limit.reason)][PERCENTILES.index(limit.percentile)]
     upper = limit.unit * span.upper
     is_kept = not isfinite(upper) or upper <= limit.most
-    return None if is_kept else (limit.field, str(limit.written(ceil_significant(upper))))
+    return None if is_kept else (limit.field, limit.text(ceil_significant(upper)))
 
 
 # Defaults of `advisor verify`, by option.

@@ -1,6 +1,7 @@
 """The commands about language models and about services, with what is bundled."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from tests.advisor.render.sizing.reports import validator
+from tests.corpus.recording import recorded
 
 MIX = "input_tokens,output_tokens\n" + 6 * "2000,200\n" + 4 * "60000,200\n"
 
@@ -89,6 +91,18 @@ def test_a_gamble_is_told_its_cures_and_a_named_instance_is_under_the_load_that_
     assert "takes one limit" in stderr(*CHAT.replace("ms 50", "ms p95:40,p99:80").split())
     dear = answer(*CHAT.replace("40", "1000").split(), "--traffic", "code", "--max-count", "20")
     assert any("1,000 users without a pause are" in text for text in dear["warnings"])
+
+
+def test_the_nearest_spec_misses_its_limits_by_the_least_together_and_names_each():
+    """Eight small instances cost more than one of eight H100, and are forty times too slow."""
+    words = "recommend --task generation --model llama-3.1-70b --target-requests-per-s 10 --max-price 10"
+    nearest = recorded([*words.split(), "--max-ttft-ms", "p99:300"])["document"]["nearest"]
+    assert (nearest["instance_type"], nearest["count"]) == ("p5.48xlarge", 1)
+    assert nearest["serving"]["rates"]["requests_per_second"]["median"] == pytest.approx(10)
+    assert [re.findall(r"above (.*?)(?: \(|$)", str(text)) for text in nearest["misses"]] == [
+        ["300 ms"],
+        ["$10.00/h"],
+    ]
 
 
 PLAN = """

@@ -84,7 +84,7 @@ class _Solver:
         if target is not None:
             count = np.minimum(times_needed(target, best), self._most).astype(np.intp)
             wanted = np.minimum(target / count, best)
-            limits.append(Limit("too_slow", count * best >= target, count * best))
+            limits.append(Limit.least("too_slow", count * best, target))
         # Where no load is good, the row shows the first: one sequence in flight.
         chosen = np.asarray((alive & (rate >= wanted[:, None])).argmax(axis=1))
         rates = self._grid.take((np.arange(len(rate)), chosen))
@@ -105,7 +105,9 @@ class _Solver:
         rates = self._rates_at_share(load, count, np.arange(len(count)), self._level)
         carried = ~np.isnan(rates.tpot[self._level])
         limits, _ = self._limits_and_kept(rates)
-        limits = [Limit(reason, carried, self._most * self._each * bearable), *limits]
+        with np.errstate(divide="ignore"):
+            factor = load / (count * self._each * bearable)
+        limits = [Limit(reason, carried, self._most * self._each * bearable, factor), *limits]
         alive = ~np.isnan(self._grid.tpot[self._level])
         if self._request.users is not None:
             # The grid's times are of a closed loop, and limit the load of users only.
@@ -156,7 +158,8 @@ class _Solver:
             least = np.where(alive, values, np.inf)
             alive = np.asarray(alive & (least <= most))
             keeps, nearness = (np.atleast_2d(values.T).T for values in (alive, -least))
-            judged.append(Limit(reason, np.asarray(keeps.any(axis=1)), nearness.max(axis=1)))
+            factor = None if reason == "no_interval" else -nearness.max(axis=1) / most
+            judged.append(Limit(reason, np.asarray(keeps.any(axis=1)), nearness.max(axis=1), factor))
         return judged, alive
 
     def _largest(self, alive: Booleans) -> Rates:

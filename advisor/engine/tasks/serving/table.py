@@ -256,14 +256,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             count=np.concatenate([self.count, other.count]),
             rates=self.rates.beside(other.rates),
             most=self.most.beside(other.most),
-            limits=tuple(
-                Limit(
-                    own.reason,
-                    np.concatenate([own.keeps, more.keeps]),
-                    np.concatenate([own.nearness, more.nearness]),
-                )
-                for own, more in zip(self.limits, other.limits, strict=True)
-            ),
+            limits=tuple(own.beside(more) for own, more in zip(self.limits, other.limits, strict=True)),
         )
 
     def take(self, rows: Integers | Booleans) -> ServingTable:
@@ -274,9 +267,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             count=self.count[some],
             rates=self.rates.take((some,)),
             most=self.most.take((some,)),
-            limits=tuple(
-                Limit(limit.reason, limit.keeps[some], limit.nearness[some]) for limit in self.limits
-            ),
+            limits=tuple(limit.take(some) for limit in self.limits),
         )
 
     def candidate(

@@ -17,7 +17,7 @@ from advisor.domain.language import GenerationCandidate, GenerationRecommendatio
 from advisor.domain.words import SIXTEEN_BIT, LlmEngine, LlmPrecision
 from advisor.engine.columns import Floats, Integers, Level
 from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
-from advisor.engine.limits import CLEARLY_LESS, Aim, Limit, closest, term_factor, terms_of
+from advisor.engine.limits import CLEARLY_LESS, GOOD_ENOUGH, Aim, Limit, closest, term_factor, terms_of
 from advisor.engine.task import TRIAL_MINUTES, Contender
 from advisor.engine.tasks.language import (
     JudgedOffer,
@@ -187,6 +187,25 @@ class ServingTask(
         ranks, rank = (self.rank(request, table.take(some)) for some in (rows[1:], best))
         return np.insert(rows, 1 + np.searchsorted(ranks, rank), best)
 
+    def nearest(
+        self, request: ServingQuestion, options: ServingOptions, table: ServingTable
+    ) -> tuple[GenerationCandidate | None, tuple[Message, ...]]:
+        """The option that comes closest, on any number of instances, and what it misses."""
+        for most in range(1, request.max_count):
+            fewer = replace(request, max_count=most)
+            table = table.beside(
+                solved_table(fewer, options.options, options.replicas, deciding_level(request))
+            )
+        return super().nearest(request, options, table)
+
+    def nearest_row(self, request: ServingQuestion, table: ServingTable) -> int:
+        """The row that misses its limits, that on the price among them, by the least factor together."""
+        times = np.ones(len(table))
+        for limit in self.limits(request, table):
+            times *= np.where(limit.keeps, 1.0, np.inf if limit.factor is None else limit.factor)
+        near = np.flatnonzero(times <= times.min() / GOOD_ENOUGH)
+        return int(self.in_order(request, table, near)[0])
+
     def candidate(self, request: ServingQuestion, table: ServingTable, row: int) -> GenerationCandidate:
         return table.candidate(request, row, self.predictor)
 
@@ -294,15 +313,14 @@ class ServingTask(
                 usd=other.spec.total_usd_per_hour if other else None,
             )
         for limit in request.time_limits if usd > _DEAR_USD_PER_HOUR else ():
-            looser = limit.written(_LOOSER * limit.most)
-            other = self._cheapest(request.replace(**{limit.field: looser}))
+            other = self._cheapest(request.replace(**{limit.field: limit.written(_LOOSER * limit.most)}))
             if other is not None and other.spec.total_usd_per_hour < usd * _FAR_LESS:
                 yield Message(
                     "{field} {limit} rules cheaper ones out: at {looser}, {name} for {usd:usd}/h may do "
                     "({percent:.0f} % sure)",
                     field=FieldName(request.declared[limit.field].name),
-                    limit=str(limit.written(limit.most)).removesuffix(".0"),
-                    looser=str(looser).removesuffix(".0"),
+                    limit=limit.text(limit.most),
+                    looser=limit.text(_LOOSER * limit.most),
                     name=spec_name(other.spec, request),
                     usd=other.spec.total_usd_per_hour,
                     percent=100 * (other.probability or 0.0),
@@ -423,7 +441,7 @@ class TimeAmount(Amount):
         return super().put(request, limit.written(value))
 
     def text(self, request: SpecQuestion) -> str:
-        return str(TimeLimit.parse(self.name, getattr(request, self.name)).written(self.get(request)))
+        return TimeLimit.parse(self.name, getattr(request, self.name)).text(self.get(request))
 
 
 def _without_nan(values: Floats) -> Floats:
