@@ -221,18 +221,14 @@ def _screen(document: dict[str, Any]) -> list[str]:
     name = what.get("name") or " ".join(what["command"])
     where = device["gpu"] or f"CPU, {document['machine']['cpu_model']}"
     header = ("task", "precision", "input", "batch", f"{what['unit']}s/s", "GPU memory", "status")
-    rows = [
-        (
-            run["task"],
-            run["precision"] or "-",
-            run["input"],
-            str(run["batch_size"]),
-            "-" if (rate := run["samples_per_second"]) is None else format_rate(rate),
-            "-" if (memory := run["gpu_peak_reserved_mib"]) is None else format_mib(memory),
-            run["status"].replace("_", " "),
-        )
-        for run in document["runs"]
-    ]
+    repeats: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for run in document["runs"]:
+        key = (run["task"], run["precision"] or "-", run["input"], str(run["batch_size"]))
+        repeats.setdefault((*key, run["status"].replace("_", " ")), []).append(run)
+    rows = []
+    for (*of, status), runs in repeats.items():
+        memory = [run["gpu_peak_reserved_mib"] for run in runs if run["gpu_peak_reserved_mib"] is not None]
+        rows.append((*of, _rates_text(runs), format_mib(max(memory)) if memory else "-", status))
     lines = [f"{name} on {where}", ""]
     lines += table(header, rows, right=(3, 4, 5)) if rows else []
     for row in document.get("scaling", ()):
@@ -247,6 +243,15 @@ def _screen(document: dict[str, Any]) -> list[str]:
         shares = ", ".join(f"{entry['name']} {entry['share']:.0%}" for entry in operators[:4])
         lines += _hanging(f"{task} spends its time in {shares or '-'}")
     return lines + _warnings(document)
+
+
+def _rates_text(runs: Sequence[dict[str, Any]]) -> str:
+    """'0.294 (3 runs: 0.11 to 0.391)': the median rate of runs with the same settings, and its spread."""
+    rates = sorted(run["samples_per_second"] for run in runs if run["samples_per_second"] is not None)
+    if len(rates) < 2:
+        return format_rate(rates[0]) if rates else "-"
+    low, middle, high = map(format_rate, (rates[0], statistics.median(rates), rates[-1]))
+    return f"{middle} ({len(rates)} runs: {low} to {high})"
 
 
 _BUSY_CORES = 0.1

@@ -79,6 +79,10 @@ class FieldType(click.ParamType[Any]):
         """The kind's placeholder for a value in help texts."""
         return self.kind.metavar
 
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str | None:
+        """The names to choose from, where an option that is needed was left out."""
+        return f"Choose from {', '.join(self.kind.names)}" if isinstance(self.kind, Choice) else None
+
 
 class TaskFieldType(FieldType):
     """A click type that parses an option as the question of the task does; click parses --task first."""

@@ -134,8 +134,9 @@ def add(question: ScheduleRequest, command: tuple[str, ...]) -> None:
     new, due = schedules.new_schedule(question, checked_command(command), str(Path.cwd()), now, reporting)
     with closing(ScheduleBook()) as book:
         kept, leader = book.add(new, now=now), book.leader()
+    said = "Added" if kept.created_at == now else "Already there:"
     click.echo(
-        f"Added '{kept.name}': first {_moment(due.timestamp(), kept)}, then by '{kept.cron}'.\n"
+        f"{said} '{kept.name}': first {_moment(due.timestamp(), kept)}, then by '{kept.cron}'.\n"
         f"  advisor {shlex.join(kept.command)}\n{_daemon_text(leader)}"
     )
 

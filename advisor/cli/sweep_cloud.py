@@ -40,14 +40,18 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
     lines = [
         f"Run {plan['sweep_id']}, by {plan['owner']}: {shlex.join(plan['command'])}",
         "",
-        *(table(_COLUMNS, rows, right=(3, 4)) if rows else ["No offer is known."]),
+        *(
+            table(_COLUMNS, rows, right=(3, 4))
+            if rows
+            else ["No offer is known; what is missing for that is below."]
+        ),
         "",
         f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}.",
-        f"Costs {format_usd(plan['most_usd']) if rows else 'an unknown sum'} at most (budget "
+        f"Costs {format_usd(plan['most_usd'] if rows else plan['budget_usd'])} at most (budget "
         f"{format_usd(plan['budget_usd'])}; {plan['hours']:g} h at most; traffic out of AWS comes on top).",
         "",
     ]
-    for check in plan["checks"]:
+    for check in sorted(plan["checks"], key=lambda check: (check["ok"], not check["stops"])):
         mark = "ok     " if check["ok"] else "missing" if check["stops"] else "without"
         mend = f" -> {check['mend']}" if check["mend"] else ""
         lines.append(f"{mark}  " + one_line(f"{check['check']}: {check['told']}{mend}"))

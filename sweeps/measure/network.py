@@ -277,6 +277,8 @@ def measure(
     """Measure the tasks; returns the document of `advisor.sweeps.measure.measure_network`."""
     if session.device == "cpu":
         session.warnings.append("measured on this CPU, not on a GPU: no answer takes it for an anchor")
+        if not batches:  # the first process says so, before it takes minutes
+            session.report(f"Warning: {session.warnings[-1]}")
     torch.manual_seed(0)
     for number, task in enumerate(tasks):
         seconds = (session.ends_at - time.monotonic()) / (len(tasks) - number)

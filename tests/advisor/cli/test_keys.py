@@ -13,7 +13,8 @@ def listed(answer):
     return lambda: answer("keys", "list")["keys"]
 
 
-def test_a_revoked_key_stays_listed_its_name_is_free_and_the_audit_log_tells_no_key(shown, listed):
+def test_a_revoked_key_stays_listed_its_name_is_free_and_the_audit_log_tells_no_key(shown, listed, stderr):
+    assert "'--scope'. Choose from read, measure, admin" in stderr("keys", "add", "ci")
     key = shown("keys", "add", "ci", "--scope", "read").strip()
     assert shown("keys", "revoke", "ci").startswith("Revoked key 'ci'")
     assert "already" in shown("keys", "revoke", "ci")

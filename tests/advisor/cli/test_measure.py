@@ -227,6 +227,14 @@ def test_the_best_batch_is_measured_again_in_fresh_processes(tmp_path):
     assert again == [best["batch_size"]] * 2
 
 
+def test_repeats_of_one_run_are_a_row_with_their_spread(monkeypatch, capsys):
+    runs = [recorded([(0.1, seconds, 16.0)] * 5) for seconds in (0.4, 0.9, 1.5)]
+    measured = anchor_of_script(["python", "x.py"], runs, 3.0)
+    monkeypatch.setattr("advisor.cli.measure.measure_script", lambda *_, **__: measured)
+    assert main.run(["measure", "--", "python", "x.py"]) == 0
+    assert " (3 runs: 10.7 to 40)" in (out := capsys.readouterr().out), out
+
+
 def test_what_cannot_be_written_any_more_is_printed_and_not_lost(monkeypatch, capsys):
     """A disk that fills up while a network is measured takes nothing of two minutes."""
 

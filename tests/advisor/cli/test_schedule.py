@@ -55,6 +55,7 @@ def test_a_schedule_is_added_listed_shown_and_removed(add, schedule):
         "No daemon runs",
     )
     assert [part for part in parts if part not in said] == []
+    assert "Already there: 'sweep-run': first Mon " in add()
     assert "sweep-run  Mon " in schedule("list")
     assert "No runs yet." in schedule("show", "sweep-run")
     assert schedule("remove", "sweep-run") == "Removed 'sweep-run'.\n"

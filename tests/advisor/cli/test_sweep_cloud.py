@@ -95,7 +95,13 @@ def test_a_dry_run_shows_offers_cost_and_checks_and_what_is_missing_launches_not
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     assert "aws configure" in stderr(*ON_AWS, code=1)
-    assert "No offer is known" in shown(*ON_AWS, "--dry-run", code=1)
+    text = shown(*ON_AWS, "--dry-run", code=1)
+    assert "No offer is known; what is missing for that is below." in text
+    assert "Costs $5.000 at most (budget $5.000" in text
+    checks = [
+        line.split()[0] for line in text.splitlines() if line.startswith(("ok ", "missing ", "without "))
+    ]
+    assert checks == sorted(checks, key=("missing", "without", "ok").index)
 
 
 def test_a_sweep_comes_back_with_its_measurements_and_leaves_nothing(account, answer) -> None:
