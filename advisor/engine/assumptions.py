@@ -251,13 +251,16 @@ def ranking_assumptions(
     request: NetworkQuestion | ServingQuestion | TuningQuestion, chosen: AnyCandidate | None, cost: Message
 ) -> list[Message]:
     """The assumption about the ranking: by price where there is a target, else by `cost`, and misses."""
-    can_miss = not request.is_sure and (chosen is None or chosen.probability is not None)
+    is_limited = chosen is None or chosen.probability is not None
+    can_miss = is_limited and not request.is_sure
     if request.ranks_by_price:
         miss = Message("ranked by price x (1 + the chance of a miss)")
         return [miss] if can_miss else []
     ranked = Message("ranked by {cost} at the median rate", cost=cost)
     if can_miss:
-        ranked = Message("{ranked} x (1 + the chance of a miss)", ranked=ranked)
+        return [Message("{ranked} x (1 + the chance of a miss)", ranked=ranked)]
+    if is_limited:
+        return [ranked]
     return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 
 

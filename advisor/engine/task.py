@@ -217,8 +217,9 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     def level(self, request: R, table: T) -> Booleans:
         """Which rows cost the same as the cheapest within the error: up to `EQUAL` times its cost, and up to
-        the upper quartile of its cost. No row where hourly prices decide, since these are known."""
-        if self.ranks_by_price(request) or not len(table):
+        the upper quartile of its cost. No row where hourly prices decide, since these are known, and none
+        where a limit is set: its chance of a miss counts that error already."""
+        if self.ranks_by_price(request) or not len(table) or self.aims(request, table):
             return np.zeros(len(table), dtype=bool)
         ranks = self.rank(request, table)
         cheapest = int(ranks.argmin())

@@ -99,6 +99,39 @@ def test_less_than_the_confidence_has_a_trial_and_a_safe_spec_or_why_not_and_wea
     assert not (spec["risk"] < 3 and "never checked on such a case" in says), says
 
 
+def merits(spec):
+    """Dollars, hours (or the time of a sample) and the chance of a miss of a spec: the less, the better."""
+    run, rate = spec.get("run"), spec["predicted"]["throughput"]["median"]
+    usd, time = (
+        (run["usd"]["median"], run["hours"]["median"])
+        if run
+        else (spec["price"]["total_usd_per_hour"], 1 / rate)
+    )
+    return usd, time, 1 - spec["probability"]
+
+
+@pytest.mark.slow
+@settings(max_examples=15)
+@given(INFERENCE | RUNS | SERVING | TUNING)
+def test_no_alternative_is_cheaper_and_surer_and_as_quick(words):
+    on_demand = [*words, "--market", "on-demand"]  # no price is in doubt
+    spec = (document := recorded(["recommend", *on_demand])["document"] or {}).get("recommendation")
+    if spec is None:
+        return
+    for other in document["alternatives"]:
+        usd, time, miss = (ours - theirs for ours, theirs in zip(merits(spec), merits(other), strict=True))
+        assert not (usd > 0 and miss > 0 and time >= 0), other["instance_type"]
+
+
+@pytest.mark.parametrize(("epochs", "most"), [(30, 25), (60, 50), (10, 9)])
+def test_the_price_and_the_chance_of_a_miss_rank_wherever_a_limit_is_set(epochs, most):
+    asked = shlex.split("recommend --task training --model resnet50")
+    document = recorded([*asked, "--epochs", str(epochs), "--max-cost", str(most)])["document"]
+    first, *others = (document["recommendation"], *document["alternatives"])
+    costs = [usd * (1 + miss) for usd, _, miss in map(merits, (first, *others))]
+    assert costs[0] == min(costs)
+
+
 def test_a_limit_on_money_is_kept_as_surely_as_the_price_is_known():
     asked = "recommend --task inference --model vit_b_16 --target-throughput 100 --market spot --gpu L4"
     limits = ("", " --max-price 0.5", " --max-price 0.2")
