@@ -282,6 +282,7 @@ def _evidence(document: Document, pairs: Sequence[Pair], side: int) -> dict[str,
 def _workload_change(name: str, old: Workload | None, new: Workload | None) -> dict[str, Any]:
     """Return the changes of a workload that both have: its pick, prices, predictions, alternatives,
     rejections, measurements and warnings. A new or removed workload has only its status, spec and cost."""
+    month = change(*(side and side.month_usd for side in (old, new)))
     if old is None or new is None:
         workload = new or old
         assert workload is not None
@@ -291,6 +292,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
             "spec": spec_document(key_of(workload.pick)) if workload.pick else None,
             "usd_per_hour": workload.usd_per_hour,
             "run_usd": run_usd(workload.pick),
+            "month_usd": month,
         }
     asked = _changed_request_fields(old, new)
     # A recommendation alone does not say how often the workload runs.
@@ -308,6 +310,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
         },
         "cost": change(old.usd_per_hour, new.usd_per_hour) if before and after else None,
         "run_usd": _sums([(old, new)], lambda workload: run_usd(workload.pick)),
+        "month_usd": month,
         "runs_per_month": None if often[0] == often[1] else change(*often),
         "prices": _changed_numbers(old.prices(), new.prices(), spec_document),
         "predictions": _prediction_changes(old.rates(), new.rates()),

@@ -11,6 +11,7 @@ from advisor.messages import format_counted, format_rate, format_usd, option_nam
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.render.blocks import Items, Page, Paragraph
+from advisor.render.diff import differ
 from advisor.render.facts import per_month, spec_name
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.markdown import page_markdown
@@ -53,7 +54,11 @@ def _page(document: Document) -> Page:
             verb = "is new" if workload["status"] == "added" else "is no longer asked for"
             spec, usd, run = (workload[name] for name in ("spec", "usd_per_hour", "run_usd"))
             paid = f"{usd_or_dash(usd)} an hour, {usd_or_dash(usd and per_month(usd))} a month"
-            paid = f"{short_usd(run)} for the run" if run else paid
+            if run:
+                planned = filter(None, (workload["month_usd"][day] for day in ("old", "new")))
+                paid = ", ".join(
+                    [f"{short_usd(run)} for the run", *(f"{short_usd(usd)} a month" for usd in planned)]
+                )
             what = f"{with_disk(spec)}, {paid}" if spec else "nothing fits"
             blocks.append(Paragraph(one_line(f"{workload['name']} {verb} ({what})"), "answer"))
         elif workload["status"] == "changed":
@@ -81,8 +86,15 @@ def headline(document: Document) -> str:
     return f"What changed {days}: {what}, {picks} with another pick"
 
 
-# Why one document's monthly sum omits a workload that the other's includes.
-_WHY = {"not_asked": "not asked for", "not_planned": "no runs per month", "nothing_fits": "nothing fits"}
+# Why only one document's monthly sum includes a workload: the reason that the other has, and its side.
+_WHY = {
+    ("not_asked", "old"): "new",
+    ("not_asked", "new"): "no longer asked for",
+    ("not_planned", "old"): "no runs a month before",
+    ("not_planned", "new"): "no runs a month now",
+    ("nothing_fits", "old"): "nothing fitted before",
+    ("nothing_fits", "new"): "nothing fits now",
+}
 # What answers are based on: its name for people, and the fact that identifies its version.
 _STANDS_ON = {
     "catalog": ("the catalogue", "as_of"),
@@ -95,22 +107,12 @@ _STANDS_ON = {
 
 def _notes(document: Document) -> Iterator[str]:
     totals = document["totals"]
-    everything, several = totals["all_month_usd"], document["new"]["workloads"] > 1
-    kept, once, whole = (
-        cost_text(usd, of) if usd and None not in usd.values() else ""
-        for usd, of in ((totals["month_usd"], _A_MONTH), (totals["run_usd"], ""), (everything, _A_MONTH))
-    )
-    lacks = {day: rows for day, rows in totals["all_month_lacks"].items() if rows}
-    # Sums over different workloads get no percentage.
-    ends = " -> ".join(short_usd(everything[day]) for day in ("old", "new")) if whole else ""
-    costs = [f"In all {f'{ends}{_A_MONTH}' if lacks else whole}"] if several and whole else []
-    for day, rows in lacks.items() if costs else ():
-        names = [f"{row['name']} ({short_usd(row['month_usd'])}, {_WHY[row['why']]})" for row in rows]
-        costs.append(f"the {day} total lacks {_listed(names)}")
-    costs += [f"{kept} for always-on workloads in both"] if kept and (lacks or kept != whole) else []
-    costs += [f"{once} for one run of each job in both"] if once else []
-    if several and costs:
-        yield "; ".join(costs)
+    everything, once = totals["all_month_usd"], totals["run_usd"]
+    if max(document[day]["workloads"] for day in ("old", "new")) > 1:
+        if None not in everything.values():
+            yield f"In all {_whole_text(document)}"
+        if once and once["percent"]:
+            yield f"One run of each job in both: {cost_text(once, '')}"
     asked = any(row.get("request", True) for row in document["workloads"])
     for name, change in document["stands_on"].items():
         # Different questions select different rows of the same measurements.
@@ -124,6 +126,35 @@ def _notes(document: Document) -> Iterator[str]:
         more = f" (fitted on {trained})" if trained != change["old"].get("trained_on") else ""
         same = f"{title} changed (still {old})"
         yield same if old == new else f"{title} changed: {old} -> {new}{more}"
+
+
+def _whole_text(document: Document) -> str:
+    """'$1,200 -> $2,002 a month (+$802): Chat (new) +$397, Weekly +$275, 2 others +$130': monthly sums, and
+    which workloads their difference comes from, the largest first."""
+    totals = document["totals"]["all_month_usd"]
+    lacks = document["totals"]["all_month_lacks"]
+    why = {row["name"]: _WHY[row["why"], day] for day, rows in lacks.items() for row in rows}
+    changes = []
+    for row in document["workloads"]:
+        old, new = (row["month_usd"][day] or 0.0 for day in ("old", "new"))
+        if differ(old, new):
+            changes.append((new - old, row["name"]))
+    changes.sort(key=lambda change: -abs(change[0]))
+    texts = [
+        f"{name}{f' ({why[name]})' if name in why else ''} {_signed(usd)}" for usd, name in changes[:_MOST]
+    ]
+    if rest := changes[_MOST:]:
+        texts.append(f"{format_counted(len(rest), 'other')} {_signed(sum(usd for usd, _ in rest))}")
+    ends = " -> ".join(dict.fromkeys(short_usd(totals[day]) for day in ("old", "new"))) + _A_MONTH
+    if not texts:
+        return ends
+    # Sums over different workloads get no percentage.
+    share = "" if why else f", {totals['percent']:+.1f} %"
+    return f"{ends} ({_signed(totals['new'] - totals['old'])}{share}): {', '.join(texts)}"
+
+
+def _signed(usd: float) -> str:
+    return f"{'-' if usd < 0 else '+'}{short_usd(abs(usd))}"
 
 
 def _pick_text(workload: Document) -> str:
@@ -165,7 +196,9 @@ def _changes(workload: Document) -> Iterator[str]:
     if not workload["pick"]["changed"] and workload["request"]:
         yield f"the question: {_asked(workload)}"
     if often := workload["runs_per_month"]:
-        yield f"runs a month: {_value(often['old'])} -> {_value(often['new'])}"
+        usd = [short_usd(each) for day in ("old", "new") if (each := workload["month_usd"][day]) is not None]
+        costs = f" ({' -> '.join(usd)} a month)" if usd else ""
+        yield f"runs a month: {_value(often['old'])} -> {_value(often['new'])}{costs}"
     yield from _first([_price_text(row) for row in workload["prices"]], "price")
     if workload["request"]:
         return

@@ -139,10 +139,24 @@ def test_months_that_count_other_workloads_are_told_as_such():
     status = {row["name"]: row["status"] for row in changes["workloads"]}
     assert [name for name in status if status[name] == "changed"] == ["Tuning"]
     text = difference_text(changes)
-    assert f"a month; the new total lacks Tuning (${lacks['month_usd']:.0f}, no runs per month); $" in text
-    assert " a month for always-on workloads in both" in text
+    usd = f"{lacks['month_usd']:.0f}"
+    assert f"a month (-${usd}): Tuning (no runs a month now) -${usd}\n" in text
     assert "Tuning: the pick stays" in text
-    assert "  runs a month: 2 -> not set" in text
+    assert f"  runs a month: 2 -> not set (${usd} a month)" in text
+
+
+def test_a_monthly_sum_says_what_each_workload_adds_to_its_change():
+    before, after = mixed_report(), mixed_report()
+    before["workloads"][2]["runs_per_month"], after["workloads"][2]["runs_per_month"] = 2, 4
+    new = before["workloads"].pop(1)["name"]
+    changes = compared(before, after)
+    line = next(line for line in difference_text(changes).splitlines() if line.startswith("In all"))
+    ends, parts = re.fullmatch(r"In all (.*) a month \(\+.*\): (.*)", line).groups()
+    old_usd, new_usd = (float(usd.replace(",", "")) for usd in re.findall(r"\$([\d,.]+)", ends))
+    added = [float(usd.replace(",", "")) for usd in re.findall(r"\+\$([\d,.]+)", parts)]
+    assert sum(added) == pytest.approx(new_usd - old_usd, abs=len(added))
+    assert f"{new} (new) +$" in parts
+    assert "Tuning +$" in parts
 
 
 def test_what_it_stands_on_is_told(old, new):
