@@ -182,6 +182,10 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("cloud", "oracle"): ("oci",),
     ("cloud", "aliyun"): ("alibaba",),
     ("cloud", "datacrunch"): ("verda",),
+    **dict.fromkeys(
+        (("market", name) for name in ("reserved", "commitment", "committed", "ri")),
+        ("commitment-1y", "commitment-3y"),
+    ),
     **dict.fromkeys((("precision", name) for name in ("q4_k_m", "gptq", "4bit")), ("int4-awq",)),
 }
 

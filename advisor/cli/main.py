@@ -164,6 +164,8 @@ _RATE = "--target-requests-per-s of a language model, --target-throughput of a n
 _LIMITS = "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-hours --max-price"
 _PERCENTILES = "a limit names its percentile: --max-ttft-ms p99:1000"
 _NETWORKS = "a sweep takes several: --networks googlenet,resnet50"
+# A mistyped option is as like the one that was meant; click's own suggestions go further.
+_LIKE = 0.7
 _ASKING = ("recommend", "report", "predict", "compare")
 _ELSEWHERE = {
     ("recommend", "--instance"): "it searches every type; for one: `advisor predict --instance NAME`",
@@ -180,6 +182,12 @@ _ELSEWHERE = {
         product((*_ASKING, "memory"), ("--lora-rank", "--rank", "--lora-r")), "the rank is fixed at 16"
     ),
     **dict.fromkeys(product(_ASKING, ("--rps", "--qps")), _RATE),
+    **dict.fromkeys(product(_ASKING, ("--runs-per-month",)), "runs_per_month is a key of `report --plan`"),
+    **dict.fromkeys(product(_ASKING, ("--currency", "--eur")), "prices are in US dollars"),
+    **dict.fromkeys(
+        product(_ASKING, ("--hours-per-month",)),
+        "a month has 730 hours; for fewer, multiply the price per hour",
+    ),
     **dict.fromkeys(product(_ASKING, ("--latency-percentile", "--percentile")), _PERCENTILES),
     **dict.fromkeys(
         product(_ASKING, ("--gpu-count", "--gpus", "--num-gpus")), "--max-gpus limits the GPUs of an instance"
@@ -201,6 +209,10 @@ def _explained(error: BaseException) -> tuple[str, int]:
         if (asked, error.option_name) in _ELSEWHERE:
             elsewhere = _ELSEWHERE[asked, error.option_name]
             return f"No such option '{error.option_name}': {elsewhere}", error.exit_code
+        import difflib  # only a mistyped name needs it
+
+        near = difflib.get_close_matches(error.option_name, error.possibilities or (), cutoff=_LIKE)
+        error = click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):

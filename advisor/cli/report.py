@@ -40,7 +40,7 @@ from advisor.cli.questions import (
 )
 from advisor.errors import DeliveryError, Faults, UsageError
 from advisor.files import require_writable, write_whole
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.fields import Choice, wrong
 from advisor.questions.listings import Sources
@@ -287,6 +287,8 @@ def _refuse_options_before_subcommand(ctx: click.Context) -> None:
 
 # Fields that apply to all workloads of a plan, and that a single one may not set.
 _SHARED = ("live",)
+# Words for a month of fewer hours, which no plan has.
+_HOURS = ("hours_per_month", "hours_a_month", "monthly_hours")
 # Fields that limit the length of a run.
 _ENDS = ("epochs", "samples", "tokens")
 
@@ -336,11 +338,11 @@ def plan_report(file: str) -> dict[str, Any]:
 
 def _report_document(ask: Ask) -> dict[str, Any]:
     ways = [ask.plan_file is not None, bool(ask.saved), _describes_workload(ask)]
+    if ways == [True, False, True]:
+        raise _beside_plan(ask)
     if sum(ways) != 1:
         raise UsageError(
-            "say what to report on",
-            hint="one of: a question (--task, --model, ..), --from FILE, --plan FILE; options of a plan's "
-            "workloads stand under its `defaults:`",
+            "say what to report on", hint="one of: a question (--task, --model, ..), --from FILE, --plan FILE"
         )
     if ask.plan_file is not None:
         return _report_on_plan(ask, ask.plan_file)
@@ -354,6 +356,25 @@ def _describes_workload(ask: Ask) -> bool:
     """Return whether options describe a workload, beyond those that also apply to a plan or saved answers."""
     shared = _SHARED if ask.plan_file or ask.saved else ()
     return any(field not in shared for field in ask.given)
+
+
+def _beside_plan(ask: Ask) -> UsageError:
+    """The error for options of a question beside a plan, with the keys to write into it instead."""
+    given = {name: value for name, value in ask.given.items() if name not in _SHARED}
+    fields = {name: field for kind in RECOMMEND.kinds for name, field in kind.fields.items() if name in given}
+    keys = [
+        f"{name}: {'true' if value is True else fields[name].kind.text_of(value)}"
+        for name, value in given.items()
+    ]
+    return UsageError(
+        "{options} cannot be given beside --plan",
+        options=[FieldName(name) for name in given],
+        hint=Message(
+            "write `{keys}` under `defaults:` in {file}",
+            keys=", ".join(keys),
+            file="the plan" if ask.plan_file == _STDIN else as_text(str(ask.plan_file)),
+        ),
+    )
 
 
 def _report_on_plan(ask: Ask, file: str) -> dict[str, Any]:
@@ -379,14 +400,17 @@ def planned_workloads(content: bytes, file: str, sources: Sources) -> tuple[Plan
 
 def _workload_of_entry(entry: Entry) -> ReportedWorkload:
     for field in entry.fields:
+        if field in _HOURS:
+            hint = "for fewer, multiply its price per hour by your hours"
+            raise UsageError("what stays on counts 730 hours a month", hint=hint, field=field)
         if field in (*_SHARED, *Sources.fields, *NOT_IN_REPORTS):
             raise wrong(
                 field, "{field} cannot differ by workload", hint="give it to `report`, or leave it out"
             )
     question = from_texts(RECOMMEND, entry.fields, "key")
     if entry.runs_per_month and not any(getattr(question, field, None) for field in _ENDS):
-        hint = "give epochs, samples or tokens"
-        raise UsageError("{key} is of a run that ends", key=RUNS, hint=hint, field=RUNS)
+        hint = "give epochs, samples or tokens, or leave it out"
+        raise UsageError("{key} counts runs, and this workload stays on", key=RUNS, hint=hint, field=RUNS)
     return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), entry)
 
 
@@ -396,7 +420,8 @@ def _with_live_prices(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
     if ask.as_of not in (None, today()):
         raise UsageError("--live tells today's prices", hint="leave out --date")
     if not isinstance(question.question, Recommend):
-        raise RECOMMEND.refusal("live")
+        error = RECOMMEND.refusal("live")
+        raise question.entry.wrong(error) if question.entry else error
     return question._replace(question=question.question.replace(live=True))
 
 

@@ -337,8 +337,8 @@ class Recommend(NetworkQuestion):
         ):
             raise wrong(
                 "horizon_hours",
-                "{field} is of borderline candidates, which only a target has, and of {market} any",
-                hint="give a {target_throughput}, or leave it out",
+                "{field} matters only with a {target_throughput} or with {market} any",
+                hint="give one of these, or leave it out",
             )
         is_endless = self.epochs is None and self.samples is None
         for name in ("max_hours", "max_run_usd", "start_minutes") if is_endless else ():

@@ -21,7 +21,7 @@ from advisor.domain import (
 from advisor.domain.decision import MISS_COST, Judged, expected_cost, price_chance
 from advisor.domain.results import is_measured
 from advisor.domain.words import PERCENTILES, REQUEST_TIMES
-from advisor.messages import FieldName, Message, ceil_significant, format_usd, short_usd
+from advisor.messages import FieldName, Message, ceil_significant, floor_rate, format_usd, short_usd
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
@@ -340,7 +340,7 @@ def borderline_block(call: CloseCall, horizon_hours: float, command: str, **runs
     per_hour = call.saves_usd_per_hour
     return {
         "kind": str(call.kind),
-        **spec_fields(spec, "cloud instance_type count disk"),
+        **spec_fields(spec, "cloud region market instance_type count disk"),
         **runs,
         "usd_per_hour": spec.total_usd_per_hour,
         "probability": call.probability,
@@ -367,7 +367,7 @@ def _rate_to_hold(request: NetworkQuestion, candidate: Candidate) -> float:
     hours = min(most, cost / candidate.spec.total_usd_per_hour if cost else inf) - request.start_hours
     if request.run_samples is not None and 0 < hours < inf:
         return float(f"{request.run_samples / hours / 3600:.4g}")
-    return float(f"{candidate.prediction.lower:.3g}")
+    return floor_rate(candidate.prediction.lower)
 
 
 def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:

@@ -147,15 +147,21 @@ def safe_spec(document: Record) -> Record | None:
 
 
 def run_usd(spec: Record | None) -> float | None:
-    """Return the dollars of one run of a spec at the median rate; None if it is kept running."""
-    run = (spec or {}).get("run")
+    """Return the dollars of one run of a spec at the median rate; None if it is kept running, or paid for by
+    a commitment, which is owed by the month."""
+    run = None if spec is None or is_committed(spec) else spec.get("run")
     return run and run["usd"] and run["usd"]["median"]
 
 
-def most_run_usd(run: Mapping[str, Any]) -> float | None:
+def is_committed(spec: Record) -> bool:
+    """Return whether a spec is paid for its whole term, used or not."""
+    return str(spec["market"]).startswith("commitment")
+
+
+def most_run_usd(spec: Record) -> float | None:
     """Return the dollars of a run's longest time at the price shown, whose own range has a line elsewhere.
-    None without a price or a bound."""
-    most: float | None = run["usd"] and run["usd"]["upper"]
+    None without a bound, and where a run has no price (`run_usd`)."""
+    most: float | None = None if run_usd(spec) is None else spec["run"]["usd"]["upper"]
     return most
 
 
@@ -248,7 +254,7 @@ def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
         whole = safe_spec(document)
         if safe and run_usd(document["recommendation"]) is None:
             usd_per_hour.append(safe["total_usd_per_hour"])
-        elif whole and (most := most_run_usd(whole["run"])) is not None:
+        elif whole and (most := most_run_usd(whole)) is not None:
             runs.append(most)
         else:
             without.append(section["name"])

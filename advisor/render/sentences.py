@@ -236,6 +236,12 @@ def live_text(row: Record, t: Texts) -> str:
     return ", ".join([f"{row['instance_type']} {price}", offered, *quota])
 
 
+def live_sentence(live: Record, t: Texts) -> str:
+    """Return what the cloud says of the pick now, or why it could not be asked."""
+    warnings = t.joined(translated(text, t) for text in live["warnings"])
+    return warnings or live_text(live["checked"][0], t)
+
+
 def per_hour(usd: float, t: Texts) -> str:
     """Return an hourly price: '$0.606/h'."""
     return t("per_hour", usd=format_usd(usd))

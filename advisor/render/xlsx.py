@@ -20,6 +20,7 @@ from advisor.render.facts import (
     ANSWERED,
     decision_of,
     in_all_usd,
+    is_committed,
     month_usd,
     most_run_usd,
     run_usd,
@@ -68,8 +69,22 @@ _FURTHER = {
     **same_paths("cloud gpu.name gpu.count gpu.memory_mib vcpus physical_cores memory_mib", "spec."),
     **same_paths("batch_size precision memory_format", "spec."),
     **same_paths("safe.instance_type safe.market safe.total_usd_per_hour safe.probability"),
+    **{"run_hours": "spec.run_hours"},
     **same_paths("runs_per_month trial_command command"),
 }
+
+
+# How headings write parts of a field's name.
+_SPELT = {
+    **{name: name.upper() for name in ("ttft", "tpot", "e2e", "usd", "gpu", "kv")},
+    **{"vcpus": "vCPUs", "gib": "GiB", "mib": "MiB"},
+}
+
+
+def _in_words(field: str) -> str:
+    """'TTFT seconds lower' for `ttft_seconds_lower`."""
+    words = " ".join(_SPELT.get(word, word) for word in field.split("_"))
+    return words[0].upper() + words[1:] if field.split("_")[0] not in _SPELT else words
 
 
 class Sheet(NamedTuple):
@@ -136,7 +151,8 @@ def _write_totals(page: Any, sheet: Sheet, document: Record, texts: Texts, words
         # Hourly costs of workloads kept running and of runs cannot be added.
         "USD/hour": None if totals["run_usd"] else totals["usd_per_hour"],
         "USD/month": in_all_usd(totals),
-        "USD/run": totals["run_usd"],
+        # Nobody pays the sum of one run each if some run more often.
+        "USD/run": None if "month_with_runs_usd" in totals else totals["run_usd"],
     }
     page.write_string(line, 0, texts("Total"))
     for heading, value in sums.items():
@@ -159,7 +175,7 @@ def sheets_of(document: Record) -> list[Sheet]:
         ]
         columns = {"Workload": "workload", **layout.get("columns", {})}
         if kind in _OF_TASK:
-            columns = same_paths(" ".join(("workload", *_OF_TASK[kind])))
+            columns = {_in_words(name): name for name in ("workload", *_OF_TASK[kind])}
         if rows or kind not in _OF_TASK:
             sheets.append(_sheet(layout, columns, rows))
     facts = [{"what": name, "value": value} for name, value in _flat(document["reproducibility"])]
@@ -204,7 +220,9 @@ def _pick(section: Record, hours: float) -> Record | None:
     month = {"usd_per_month": month_usd(section)}
     ends: dict[str, float | None] = {"hours": hours}
     if run is not None:
-        ends = {"run_usd": run, "most_usd": most_run_usd(spec["run"])}
+        hours, often = spec["run"]["hours"]["median"], section.get("runs_per_month")
+        ends = {"run_usd": run, "most_usd": most_run_usd(spec), "run_hours": hours}
+        ends |= {"hours": hours * often} if often else {}
     sure = {"probability": decision_of(answer).get("probability")}
     return _bound({**section["answer"]["spec"], **sure, **month, **ends}, section)
 
@@ -261,7 +279,7 @@ def _paid(section: Record, choices: Iterable[Record]) -> Iterator[Record]:
         usd_per_hour = row.get("total_usd_per_hour", row["usd_per_hour"])
         if run is None:
             yield row
-        elif not str(row.get("market")).startswith("commitment"):
+        elif not is_committed({"market": None, **row}):
             usd = usd_per_hour and run * usd_per_hour / section["answer"]["spec"]["usd_per_hour"]
             yield {**row, "run_usd": usd, "usd_per_month": usd and often and usd * often}
 

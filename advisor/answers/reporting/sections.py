@@ -303,7 +303,8 @@ def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[s
     `table` have the catalogue's coarse disk sizes; those of the answer are fitted to the target."""
     request = answer.request
     # The reader weighs target, price and run limits in the chart.
-    free = replace(request, target_throughput=None, max_usd_per_hour=None, max_hours=None, max_run_usd=None)
+    limits = ("target_throughput", "max_usd_per_hour", "max_hours", "max_run_usd")
+    free = replace(request, horizon_hours=HOURS_PER_MONTH, **dict.fromkeys(limits))
     named = _named_candidates(answer)
     known = {_key(candidate) for candidate in named}
     specs = specs_of(free, table) if table else []

@@ -33,6 +33,7 @@ from advisor.render.facts import (
     most_run_usd,
     ordered_name,
     place_name,
+    run_usd,
     spec_name,
     type_name,
 )
@@ -47,9 +48,10 @@ from advisor.render.sentences import (
     borderline_sentence,
     bound_name,
     calls_of_chosen,
+    disk_name,
     evidence_word,
     instead_text,
-    live_text,
+    live_sentence,
     never_measured,
     per_hour,
     relax_sentence,
@@ -94,7 +96,7 @@ def brief_text(document: Record) -> str:
         return "\n".join(fitted(head, list(_none_rows(asked, document, t)), t))
     rows: list[Row] = [("price", *doubt_sentences(document, t)), *brief_rows(asked, document, t)]
     if live := document.get("live"):
-        rows.insert(0, ("live", " ".join(live["warnings"]) or live_text(live["checked"][0], t)))
+        rows.insert(0, ("live", live_sentence(live, t)))
     for call in calls_of_chosen(document):
         command = call["trial"]["command"].split()
         rows = [_with_command(row, command, t) for row in rows]
@@ -111,12 +113,12 @@ def _with_command(row: Row, command: Sequence[str], t: Texts) -> Row:
 
 def head_line(spec: Record, document: Record, t: Texts) -> str:
     """'g6.xlarge + local (233 GiB)   $0.805/h, $588 a month   us-east-1, on-demand'; or the run's cost."""
-    price, run, paid = spec["price"] or {}, spec.get("run"), "no price"
+    price, paid = spec["price"] or {}, "no price"
     usd = price.get("total_usd_per_hour")
     if usd is not None:
         whole = t("brief.month", usd=per_month(usd))
-        if run and run["usd"]:
-            whole = t("brief.whole", usd=short_usd(run["usd"]["median"]))
+        if (of_run := run_usd(spec)) is not None:
+            whole = t("brief.whole", usd=short_usd(of_run))
         is_old = price["kind"] != ESTIMATED and price.get("total_high_usd_per_hour", usd) > SURE * usd
         seen = f" of {price['as_of']}" if is_old else ""
         paid = f"{format_usd(usd)}/h{seen}, {whole}"
@@ -330,7 +332,7 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     if run:
         text = t("brief.run", rate=rate, hours=format_span(run["hours"]["median"]))
         if spec["probability"] is not None:
-            text += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(run, t))
+            text += t("brief.likely_run", percent=percent(confidence), most=_most_of_run(spec, t))
         return [text]
     offered = serving and serving["offered_requests_per_second"]
     if serving and not (request.get("users") or offered):
@@ -357,9 +359,9 @@ def _per_million(spec: Record, t: Texts) -> str:
     return "" if usd is None else t("brief.samples", usd=short_usd(usd))
 
 
-def _most_of_run(run: Record, t: Texts) -> str:
+def _most_of_run(spec: Record, t: Texts) -> str:
     """'8 h 42 min, $16.20': the upper bounds of a run's time and cost."""
-    hours, usd = run["hours"]["upper"], most_run_usd(run)
+    hours, usd = spec["run"]["hours"]["upper"], most_run_usd(spec)
     time = format_span(hours, up=True) if hours is not None else t("unknown")
     return time if usd is None else t("brief.and", hours=time, usd=short_usd(usd))
 
@@ -430,7 +432,7 @@ def sure_text(document: Record, t: Texts) -> str:
     predicted, run = spec["predicted"], spec.get("run")
     unit = t.known(f"unit.{predicted['unit']}", predicted["unit"])
     rate = f"{lower_rate(predicted['throughput']['lower'])} {unit}"
-    bounds = t("brief.within", rate=rate, most=_most_of_run(run, t)) if run else rate
+    bounds = t("brief.within", rate=rate, most=_most_of_run(spec, t)) if run else rate
     key = "brief.unlimited" if run or spec.get("serving") else "brief.unaimed"
     return t(key, percent=percent(predicted["confidence"]), bounds=bounds)
 
@@ -442,7 +444,12 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
         for call in calls:
             usd, chance = per_hour(call["usd_per_hour"], t), percent(modest(call["probability"]))
             key = "next.share" if key == "next.trial" and call["count"] > 1 else key
-            name = type_name({**call, "count": 1}, clouds=clouds)
+            name, pick = type_name({**call, "count": 1}, clouds=clouds), document["recommendation"]
+            is_same = (
+                all(call.get(field) == pick[field] for field in ("region", *OF_A_SPEC)) if pick else False
+            )
+            if key == "next.other" and is_same:
+                name = t("next.same", disk=disk_name(call["disk"], t))
             yield Paragraph(t(key, name=name, count=call["count"], usd=usd, chance=chance))
             yield Command(call["trial"]["command"])
 
@@ -509,8 +516,8 @@ def _speed(spec: Record) -> float:
 
 def _usd(spec: Record) -> float:
     """Return the dollars that a spec costs: per run if the question is about a run, else per hour."""
-    run = spec.get("run")
-    return float(run["usd"]["median"] if run and run["usd"] else spec["price"]["total_usd_per_hour"])
+    run = run_usd(spec)
+    return float(spec["price"]["total_usd_per_hour"] if run is None else run)
 
 
 # Why a spec that costs less and is as sure is not the chosen one.
@@ -541,8 +548,9 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     says = [f"{ordered_name(spec)}{gpu}{place} {costs}"]
     if spec["probability"] is not None:
         says.append(t("brief.likely", percent=percent(modest(spec["probability"]))))
-    if run and run["usd"]:
-        says += [t("brief.done", hours=format_span(run["hours"]["median"])), short_usd(run["usd"]["median"])]
+    if run:
+        says += [t("brief.done", hours=format_span(run["hours"]["median"]))]
+        says += [] if (usd := run_usd(spec)) is None else [short_usd(usd)]
     times = list(_times(spec, request, t, is_short=True, with_limits=False))
     if spec["probability"] is None and not run:
         unit = predicted["unit"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
+from advisor.domain.money import term_hours
 from advisor.domain.words import LlmEngine
 from advisor.messages import Message, format_usd, short_usd
 from advisor.render.blocks import (
@@ -22,6 +23,7 @@ from advisor.render.blocks import (
     Part,
     Section,
     Table,
+    lower_rate,
     percent,
     plain,
     translated,
@@ -34,6 +36,8 @@ from advisor.render.facts import (
     covers_clouds,
     decision_of,
     doubt_of,
+    is_committed,
+    per_month,
     run_usd,
     section_run_usd,
     type_name,
@@ -48,11 +52,14 @@ from advisor.render.sentences import (
     borderline_sentence,
     calls_of_chosen,
     columns_of,
+    disk_name,
     evidence_word,
     gpu_name,
     headline,
+    live_sentence,
     price_call_leaves,
     relax_sentence,
+    unit_name,
 )
 from advisor.render.text import lower_name
 from advisor.render.views.brief import other_kinds, trial_leaves, whole_rows
@@ -66,7 +73,7 @@ from advisor.render.views.details import (
     serving_parts,
 )
 from advisor.render.views.specs import machine_message, spec_facts
-from advisor.render.views.totals import totals_section
+from advisor.render.views.totals import all_of, totals_section
 
 Record = Mapping[str, Any]
 
@@ -141,7 +148,11 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     yield _payers_facts(section, t)
     evidence = evidence_word(facts["spec"]["risk"], t)
     basis = basis_sentence(answer["recommendation"], t, has_risk=False).rstrip(".\u3002")
-    yield Paragraph(t("answer.evidence", evidence=evidence, basis=basis), "note")
+    leaves = [*_unproven(section, t), *trial_leaves(answer, t)]
+    unproven = [t("answer.unproven")] if facts["spec"]["risk"] >= WEAK and leaves and not room.brief else []
+    yield Paragraph(t.joined([t("answer.evidence", evidence=evidence, basis=basis), *unproven]), "note")
+    if live := answer.get("live"):
+        yield Paragraph(live_sentence(live, t), "note")
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     if price := list(price_call_leaves(answer, t)):
@@ -151,8 +162,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         if section["costs"] and section["costs"]["choices"]:
             yield _costs(section, t)
         yield Part(t("compared.title"), list(_compared(section, t, room)))
-        leaves = [*_unproven(section, t), *trial_leaves(answer, t), *_today(section, t)]
-        yield Part(t("next.title"), leaves)
+        yield Part(t("next.title"), [*leaves, *_today(section, t)])
 
 
 def _capitalised(fragment: str) -> str:
@@ -164,14 +174,17 @@ def _capitalised(fragment: str) -> str:
 def _today(section: Record, t: Texts) -> Iterator[Leaf]:
     """Yield the command to repeat on the day of renting, with live prices if the cloud offers them."""
     command, spec = section["command"], section["answer"]["spec"]
-    if command:
-        format = _start_format(section["recommendation"])
-        yield Paragraph(t("next.again") if format is None else t("next.export", format=format))
-        if is_live(spec["cloud"], spec["market"]) and is_language(section["recommendation"]):
-            yield Command(str(refresh_command(spec["cloud"], spec["region"])))
-        elif is_live(spec["cloud"], spec["market"]) and " --live" not in command:
-            command += " --live"
-        yield Command(command)
+    if not command:
+        return
+    has_live, again = is_live(spec["cloud"], spec["market"]), "next.again"
+    if has_live and is_language(section["recommendation"]):
+        yield from (Paragraph(t("next.fetch")), Command(str(refresh_command(spec["cloud"], spec["region"]))))
+        again = "next.then"
+    elif has_live and " --live" not in command:
+        command += " --live"
+    yield from (Paragraph(t(again)), Command(command))
+    if format := _start_format(section["recommendation"]):
+        yield Paragraph(t("next.export", format=format))
 
 
 # A tool that starts machines of a cloud.
@@ -197,20 +210,41 @@ def _payers_facts(section: Record, t: Texts) -> Facts:
     rows, spec = whole_rows(section, t), section["recommendation"]["recommendation"]
     machine = translated(machine_message(spec, decodes=False), t)
     rows["on"] = machine if spec["count"] == 1 else t("brief.each", machine=machine)
-    rows["take"] = t.listed(filter(None, (rows.get("take"), rows.get("second"))))
+    rows["take"] = t.listed(filter(None, (*_level_texts(section, t), rows.get("take"), rows.get("second"))))
     titles = {name: t(f"brief.{name}") for name in _PAYERS}
     return Facts(
         [(titles[name][:1].upper() + titles[name][1:], rows[name]) for name in _PAYERS if rows.get(name)]
     )
 
 
+# Why a spec as cheap within the error is not the pick.
+_LEVEL = {
+    Behind.TIME: "brief.as_dear_slower",
+    Behind.HOURLY: "brief.as_dear_hourly",
+    Behind.UNMEASURED: "take.unmeasured",
+}
+
+
+def _level_texts(section: Record, t: Texts) -> Iterator[str]:
+    """Yield the specs as cheap as the pick within the error, and why they are not it, unless a row has them:
+    'g7e.2xlarge ($62.66) and g6e.2xlarge ($63.87), the same cost within the error, slower'."""
+    answer = section["recommendation"]
+    others, clouds = other_kinds(answer)[:2], covers_clouds(answer)
+    for why, key in _LEVEL.items():
+        specs = [each for each in answer["alternatives"] if each.get("behind") == why and each not in others]
+        costs = [run_usd(spec) or per_month(spec["price"]["total_usd_per_hour"]) for spec in specs[:_MORE]]
+        names = [
+            f"{type_name(spec, clouds=clouds)}{t.aside(short_usd(usd))}"
+            for spec, usd in zip(specs, costs, strict=False)
+        ]
+        if names:
+            yield t("take.level", names=all_of(names, t), why=t(key))
+
+
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
     """Yield the cost of a month, or of a run and its planned number, and the range if the price is old."""
-    spec, run = section["answer"]["spec"], section["recommendation"]["recommendation"].get("run")
-    for name, usd in (
-        ("run", section_run_usd(section)),
-        ("month", spec["usd_per_month"] if run is None else None),
-    ):
+    spec, run = section["answer"]["spec"], section_run_usd(section)
+    for name, usd in (("run", run), ("month", spec["usd_per_month"] if run is None else None)):
         if usd is not None:
             yield t(f"answer.{name}", usd=short_usd(usd))
             if run and (often := section.get("runs_per_month")):
@@ -218,13 +252,23 @@ def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
             if doubt := doubt_of(spec, usd):
                 ends = {end: short_usd(cost) for end, cost in doubt.items()}
                 yield t("answer.doubt", costs=t(f"doubt.{name}"), day=spec["price_as_of"], **ends)
+    if is_committed(spec):
+        yield t("answer.term", usd=short_usd(term_hours(Market(spec["market"])) * spec["usd_per_hour"]))
 
 
 def _unproven(section: Record, t: Texts) -> Iterator[Leaf]:
     """Yield the trial of a pick with weak evidence, unless the answer has a trial of it."""
     spec, command = section["answer"]["spec"], section.get("trial_command")
     if command and spec["risk"] >= WEAK and not calls_of_chosen(section["recommendation"]):
-        yield from (Paragraph(t("next.weak", name=spec["instance_type"])), Command(command))
+        answer, rate = section["recommendation"], f"{lower_rate(spec['lower'])} {unit_name(section, t)}"
+        # Where a target or limits are set, or several GPUs share the work, it aims at those, or at its share.
+        aims = is_language(answer) or answer["recommendation"]["probability"] is not None
+        is_share = spec["count"] > 1 or (spec["gpu"] or {"count": 1})["count"] > 1
+        passes = [] if aims or is_share else [t("next.passes", rate=rate)]
+        yield from (
+            Paragraph(t.joined([t("next.weak", name=spec["instance_type"]), *passes])),
+            Command(command),
+        )
 
 
 def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
@@ -252,11 +296,15 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
         seen = [t(f"kind.{row['price_kind']}")] if row.get("price_kind", LIST) != LIST else []
         return t("brief.comma").join([type_name(row, clouds=covers_clouds(answer)), *paying, *seen])
 
+    regions, disks = ({str(row[of]) for row in rows} for of in ("region", "disk"))
+    tuned = len(disks) > 1 and any(disk.count(":") > 1 for disk in disks)
     columns = columns_of(
         t,
         ("role", lambda row: t(f"role.{row['role']}")),
         ("instance", name, Look.LONG),
+        *([("region", "region", Look.NAME)] if len(regions) > 1 else []),
         ("gpu", lambda row: gpu_name(row, t) if "gpu" in row else "", Look.LONG),
+        *([("disk", lambda row: disk_name(row["disk"], t), Look.LONG)] if tuned else []),
         ("per_hour", "total_usd_per_hour", Look.USD),
         ("per_month" if run is None else "per_run", "usd", Look.COST),
         ("expected", lambda row: row.get("median"), Look.RATE),
@@ -282,7 +330,7 @@ def _compared_rows(section: Record, most: int) -> list[dict[str, Any]]:
     ranked = {key_of(spec): spec for spec in (pick, *answer["alternatives"])}
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for role, record in records:
-        # A trial is in the same region and market as the pick.
+        # Documents of earlier versions hold no region and market of a trial: those of the pick.
         key = key_of({"region": pick["region"], "market": pick["market"], **record})
         price = record.get("price") or {"total_usd_per_hour": record.get("usd_per_hour")}
         row = {"total_usd_per_hour": price["total_usd_per_hour"], **record, **spec_document(key)}
@@ -298,6 +346,10 @@ def _compared_rows(section: Record, most: int) -> list[dict[str, Any]]:
         row |= {"role": role, "usd": usd, "probability": chance}
         # The same type with another disk or in another region is not a real alternative.
         rows.setdefault(tuple(str(row[name]) for name in OF_A_SPEC), row)
+    if any(row.get("price_kind", LIST) != LIST for row in rows.values()):
+        for row in rows.values():
+            if row["role"] == "safe" and row.get("price_kind") == LIST:
+                row["role"] = "firm"
     first, *others = list(rows.values())[:most]
     return [first, *sorted(others, key=lambda row: inf if row["usd"] is None else float(row["usd"]))]
 
@@ -336,16 +388,14 @@ def _costs(section: Record, t: Texts) -> Part:
         ends = {end: format_usd(usd) for end, usd in doubt.items()}
         return t("costs.doubt", kind=said, **ends) if ends else said
 
-    run, chosen = section_run_usd(section), section["answer"]["spec"]["usd_per_hour"]
-    per = (
-        ("per_month", "usd_per_month", Look.COST)
-        if run is None
-        else ("per_run", lambda choice: run * choice["usd_per_hour"] / chosen, Look.COST)
-    )
-    # A year's commitment makes no sense for one run.
-    choices = [
-        choice for choice in costs["choices"] if run is None or not choice["market"].startswith("commitment")
-    ]
+    run = section["recommendation"]["recommendation"].get("run")
+
+    def per_run(choice: Record) -> float | None:
+        return None if is_committed(choice) else run["hours"]["median"] * choice["usd_per_hour"]
+
+    per = ("per_run", per_run, Look.COST) if run else ("per_month", "usd_per_month", Look.COST)
+    # A commitment makes no sense for one run, unless it is asked for.
+    choices = [each for each in costs["choices"] if not run or each["asked"] or not is_committed(each)]
     columns = columns_of(
         t,
         ("paying", paying),

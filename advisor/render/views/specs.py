@@ -11,6 +11,7 @@ from advisor.domain import Task
 from advisor.domain.words import ENGINES
 from advisor.messages import Message, ceil_ms, format_count, format_span, format_usd, short_usd
 from advisor.render.blocks import Facts, lower_rate, translated
+from advisor.render.facts import run_usd
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import count_text, gib_text, gpu_text, seconds_text, speculation_message
 from advisor.render.sentences import bound_name
@@ -72,7 +73,7 @@ def network_facts(spec: Record, request: Record) -> list[Fact]:
         facts.append((Message("latency"), waits))
     if run:
         facts.append((Message("run"), _run(run, request, confidence)))
-        facts += [(Message("run costs"), _run_cost(run, confidence))] if run["usd"] else []
+        facts += [(Message("run costs"), _run_cost(run, confidence))] if run_usd(spec) else []
     elif spec["first_epoch_hours"]:
         hours = _hours(spec["first_epoch_hours"], confidence)
         facts.append((Message("first epoch"), Message("{hours}, from the disk", hours=hours)))
@@ -401,7 +402,7 @@ def tuning_facts(spec: Record) -> list[Fact]:
         **{part: gib_text(memory[f"{part}_gib"]) for part in _TUNED},
     )
     hours = _hours(run["hours"], confidence)
-    if run["usd"]:
+    if run_usd(spec):
         hours = Message("{hours}; costs {usd}", hours=hours, usd=_run_cost(run, confidence))
     return [
         (Message("has"), machine_message(spec, decodes=False)),

@@ -8,11 +8,13 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import LIST, Market
 from advisor.domain.results import unmeasured_gpu
 from advisor.messages import format_rate, format_target, short_usd
 from advisor.render.blocks import Column, Items, Look, Paragraph, Part, Section, Table, percent, plain
 from advisor.render.borderline import modest
+from advisor.render.document import is_language
 from advisor.render.facts import (
     ANSWERED,
     covers_clouds,
@@ -79,7 +81,9 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
     if not answered:
         return t("totals.none", workloads=len(sections))
     runs = [section for section in answered if month_usd(section) is None]
-    kept = [section for section in answered if section_run_usd(section) is None]
+    monthly = [section for section in answered if section_run_usd(section) is None]
+    held = [each for each in monthly if each["recommendation"]["recommendation"].get("run")]
+    kept = [each for each in monthly if each not in held]
     often = [
         {**each, "name": t("totals.planned", name=each["name"][:60], runs=plain(each["runs_per_month"]))}
         for each in answered
@@ -88,6 +92,7 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
     costs = []
     for key, some, usd_of in (
         ("month", kept, month_usd),
+        ("held", held, month_usd),
         ("often", often, month_usd),
         ("run" if len(runs) == 1 else "runs", runs, section_run_usd),
     ):
@@ -96,10 +101,10 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
             costs.append(t(f"totals.{key}", usd=usd, names=_names(some, t)))
     says = [t("totals.sum", costs=t.listed(costs))]
     unmet = [section for section in sections if _answered(section) is None]
-    if kept and often:
+    if sum(map(bool, (kept, held, often))) > 1:
         left_out = (("unfit", unmet), ("unplanned", runs))
         lacks = [t(f"totals.{why}", names=_names(some, t)) for why, some in left_out if some]
-        without = t("totals.without", lacks=_listed(lacks, t)) if lacks else ""
+        without = t("totals.without", lacks=all_of(lacks, t)) if lacks else ""
         says.append(t("totals.in_all", usd=short_usd(in_all_usd(totals) or 0.0), without=without))
     elif unmet:
         says.append(t("totals.unmet", names=_names(unmet, t)))
@@ -137,8 +142,7 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
         (upper, section.get("runs_per_month") or 0, section)
         for section in answered
         if section_run_usd(section)
-        if (spec := section["recommendation"]["recommendation"])
-        and (upper := most_run_usd(spec["run"])) is not None
+        if (spec := section["recommendation"]["recommendation"]) and (upper := most_run_usd(spec)) is not None
     ]
     texts = []
     for upper, often, section in sorted(bounds, key=lambda bound: -bound[0])[:_MOST_NAMES]:
@@ -156,7 +160,7 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
         some = [each for each in answered if (month_usd(each) is None) is (name == "run")]
         if old := [each for each in some if doubt_of(each["answer"]["spec"], 1.0)]:
             ends = {end: short_usd(span[f"{name}_usd"][end]) for end in ("low", "high")}
-            days = _listed(sorted({each["answer"]["spec"]["price_as_of"] for each in old}), t)
+            days = all_of(sorted({each["answer"]["spec"]["price_as_of"] for each in old}), t)
             yield t(f"spread.{name}", **ends, names=_names(old, t), days=days)
     if spot := [each for each in answered if each["answer"]["spec"]["market"] == Market.SPOT]:
         yield t("totals.spot", names=_names(spot, t))
@@ -167,7 +171,19 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
     specs = [section["answer"]["spec"] for section in answered]
     if listed := [spec["price_as_of"] for spec in specs if spec.get("price_kind", LIST) == LIST]:
         age = (date.fromisoformat(document["as_of"]) - date.fromisoformat(min(listed))).days
-        yield t("totals.age", day=min(listed), days=age)
+        yield t.joined([t("totals.age", day=min(listed), days=age), *_how_to_check(answered, t)])
+
+
+def _how_to_check(answered: Sequence[Record], t: Texts) -> Iterator[str]:
+    """Yield how this plan gets today's prices: by --live if it has networks alone, else by a refresh."""
+    specs = [section["answer"]["spec"] for section in answered]
+    live = [spec for spec in specs if is_live(spec["cloud"], spec["market"])]
+    if live and not any(is_language(section["recommendation"]) for section in answered):
+        yield t("totals.by_live")
+    elif live:
+        places = dict.fromkeys((spec["cloud"], spec["region"]) for spec in live)
+        command = refresh_command(*next(iter(places))) if len(places) == 1 else "advisor catalog refresh"
+        yield t("totals.by_refresh", command=command)
 
 
 def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
@@ -221,8 +237,11 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     spot = [(each, row) for each, row in zip(answered, cheaper, strict=True) if row]
     if spot:
         says = [t("totals.for", name=each["name"][:80], usd=_usd_at(each, row, t)) for each, row in spot]
-        days = _listed(sorted({str(row["as_of"]) for _, row in spot}), t)
+        days = all_of(sorted({str(row["as_of"]) for _, row in spot}), t)
         yield t("totals.on_spot", costs=t("brief.comma").join(says[:_MOST_NAMES]), days=days)
+    on_demand = [each for each in answered if each["answer"]["spec"]["market"] == Market.ON_DEMAND]
+    if unknown := [each for each in on_demand if each["costs"] and Market.SPOT not in _choices(each)]:
+        yield t("totals.no_spot", names=_names(unknown, t))
     if year := _yearly(answered):
         saved = sum((month_usd(each) or 0.0) - row["usd_per_month"] for each, row in year)
         untried = [each for each, _ in year if calls_of_chosen(each["recommendation"])]
@@ -230,7 +249,7 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
             "totals.commit",
             names=_names([each for each, _ in year], t),
             usd=short_usd(saved),
-            days=_listed(sorted({str(row["as_of"]) for _, row in year}), t),
+            days=all_of(sorted({str(row["as_of"]) for _, row in year}), t),
             after=t("totals.after", names=_names(untried, t)) if untried else "",
         )
 
@@ -243,10 +262,14 @@ def _yearly(answered: Sequence[Record]) -> list[tuple[Record, Record]]:
 
 def _at_market(section: Record, market: Market) -> Record | None:
     """Return the pick's price on another market, if the pick is on demand and that price is lower."""
-    choices = {row["market"]: row for row in (section["costs"] or {"choices": ()})["choices"]}
-    row, spec = choices.get(market), section["answer"]["spec"]
+    row, spec = _choices(section).get(market), section["answer"]["spec"]
     is_less = spec["market"] == Market.ON_DEMAND and row and row["usd_per_hour"] < spec["usd_per_hour"]
     return row if is_less else None
+
+
+def _choices(section: Record) -> dict[str, Record]:
+    """Return the pick's known prices by market; saved answers have none."""
+    return {row["market"]: row for row in (section["costs"] or {"choices": ()})["choices"]}
 
 
 def _usd_at(section: Record, row: Record, t: Texts) -> str:
@@ -259,10 +282,11 @@ def _usd_at(section: Record, row: Record, t: Texts) -> str:
 def _names(sections: Sequence[Record], t: Texts) -> str:
     """Return the names of workloads, or how many if they are many: 'Thumbnails and Chat', '7 workloads'."""
     names = [section["name"][:80] for section in sections]
-    return t("totals.names", count=len(names)) if len(names) > _MOST_NAMES else _listed(names, t)
+    return t("totals.names", count=len(names)) if len(names) > _MOST_NAMES else all_of(names, t)
 
 
-def _listed(names: Sequence[str], t: Texts) -> str:
+def all_of(names: Sequence[str], t: Texts) -> str:
+    """Return names in one phrase: 'a, b and c'."""
     *first, last = names
     return t("totals.and", first=t("totals.comma").join(first), last=last) if first else str(last)
 

@@ -243,8 +243,31 @@ def test_a_plan_says_how_often_it_runs(shown, stderr, document, tmp_path):
     assert "| **Total of Thumbnails and 2. resnet50 training** |" in told
     assert "Runs may cost more than expected: up to" in told
     file.write_text(PLAN + "    runs_per_month: 4\n")
-    said = "line 12: workload '2. resnet50 training': runs_per_month is of a run that ends"
+    said = "line 12: workload '2. resnet50 training': runs_per_month counts runs, and this workload stays on"
     assert said in stderr("report", "--plan", file)
+
+
+def test_a_commitment_for_a_run_counts_by_the_month_of_its_whole_term(shown, document, tmp_path):
+    file = tmp_path / "committed.yaml"
+    file.write_text(
+        PLAN.replace("gpu: T4", "gpu: T4, market: commitment-1y") + "    epochs: 2\n    runs_per_month: 4\n"
+    )
+    made = document("--plan", str(file))
+    totals, (kept, run) = made["totals"], made["workloads"]
+    months = [section["answer"]["spec"]["usd_per_month"] for section in (kept, run)]
+    assert totals["month_with_runs_usd"] == pytest.approx(sum(months))
+    assert totals["usd_per_hour_by_market"]["commitment-1y"] == pytest.approx(sum(months) / 730)
+    assert totals["run_usd"] is None
+    told = shown("report", "--plan", file, *DAY)
+    assert "owed whether it runs or not" in told
+    assert f"It is owed for the whole term, used or not: \\${12 * months[1]:,.0f} in all." in told
+    assert "| **commitment, 1 year** |" in told
+    brief = shown(
+        "recommend",
+        *["--task", "training", "--model", "resnet50", "--epochs", "2", "--market", "commitment-1y"],
+    )
+    assert " a month   us-east-1, commitment-1y" in brief
+    assert "for the run" not in brief
 
 
 def test_a_trial_of_one_gpu_aims_at_its_share_and_is_as_sure_as_the_answer(document, answer):

@@ -109,7 +109,8 @@ def test_a_pick_otherwise_paid_costs_its_planned_runs_and_a_cpu_has_no_gpu_that_
     report = golden_report()
     section = report["workloads"][0]
     pick, spec = section["recommendation"]["recommendation"], section["answer"]["spec"]
-    pick["run"], section["runs_per_month"] = {"usd": {"median": 10.0, "upper": 12.0}}, 3
+    pick["run"] = {"usd": {"median": 10.0, "upper": 12.0}, "hours": {"median": 4.0}}
+    section["runs_per_month"] = 3
     slow = next(row for row in section["price_throughput"] if row["answers"])
     slow |= {"gpu": None, "gpu_count": 0, "bottleneck": "accelerator", "lower": 0.0}
     book = opened(report_workbook(report))
@@ -118,6 +119,9 @@ def test_a_pick_otherwise_paid_costs_its_planned_runs_and_a_cpu_has_no_gpu_that_
     for row in costs:
         assert row["USD/month"] == 3 * row["USD/run"]
         assert row["USD/run"] == pytest.approx(10 * row["USD/hour"] / spec["usd_per_hour"])
+    # Nobody pays the sum of one run each where some run more often.
+    first = rows(book["Totals"])[0]
+    assert (first["Hours/month"], first["USD/month"]) == (12.0, 30.0)
     (drawn,) = (row for row in rows(book["Price and rate"]) if row["Lower samples/s"] == 0)
     assert (drawn["Bottleneck"], drawn["Meets the target"]) == ("CPU compute", False)
 
@@ -133,9 +137,10 @@ def test_language_models_stand_among_the_picks_and_on_sheets_of_their_own():
     assert [pick["USD/month"] is None for pick in picks] == [False, False, True, True]
     assert [pick["USD/run"] is None for pick in picks] == [True, True, False, True]
     serving, latency, tuning = (rows(book[name]) for name in ("Serving", "Latency", "Tuning"))
-    assert [row["instance_type"] for row in serving] == ["g6e.12xlarge", "p4d.24xlarge"]
-    assert {row["workload"] for row in latency} == {"Chat"}
-    assert [row["run_hours_median"] for row in tuning] == [28.3, 28.3]
+    assert [row["Instance type"] for row in serving] == ["g6e.12xlarge", "p4d.24xlarge"]
+    assert {"TTFT seconds lower", "Output tokens per second median"} <= set(latency[0])
+    assert {row["Workload"] for row in latency} == {"Chat"}
+    assert [row["Run hours median"] for row in tuning] == [28.3, 28.3]
 
 
 def test_the_csv_has_a_row_a_workload_and_the_json_the_document():
