@@ -166,6 +166,15 @@ _PERCENTILES = "a limit names its percentile: --max-ttft-ms p99:1000"
 _NETWORKS = "a sweep takes several: --networks googlenet,resnet50"
 # A mistyped option is as like the one that was meant; click's own suggestions go further.
 _LIKE = 0.7
+# Options of vLLM, and theirs here.
+_OF_VLLM = {
+    **dict.fromkeys(("--tp", "--tp-size"), "--tensor-parallel"),
+    **dict.fromkeys(("--max-model-len", "--max-seq-len"), "--max-context"),
+    **dict.fromkeys(("--quantization", "--dtype"), "--precision"),
+    **dict.fromkeys(("--requests", "--request-rate"), "--target-requests-per-s"),
+    "--kv-cache-dtype": "--kv-precision",
+    "--max-num-seqs": "--users",
+}
 _ASKING = ("recommend", "report", "predict", "compare")
 _ELSEWHERE = {
     ("recommend", "--instance"): "it searches every type; for one: `advisor predict --instance NAME`",
@@ -188,6 +197,7 @@ _ELSEWHERE = {
         product(_ASKING, ("--hours-per-month",)),
         "a month has 730 hours; for fewer, multiply the price per hour",
     ),
+    **{(command, name): f"here it is {ours}" for name, ours in _OF_VLLM.items() for command in _ASKING},
     **dict.fromkeys(product(_ASKING, ("--latency-percentile", "--percentile")), _PERCENTILES),
     **dict.fromkeys(
         product(_ASKING, ("--gpu-count", "--gpus", "--num-gpus")), "--max-gpus limits the GPUs of an instance"

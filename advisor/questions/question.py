@@ -200,6 +200,14 @@ _WAYS_OUT: Mapping[str, Message | str] = {
         ttft=FieldName("max_ttft_ms"),
         tpot=FieldName("max_tpot_ms"),
     ),
+    **dict.fromkeys(
+        ("target_requests_per_s", "users"),
+        Message(
+            "for a language model use {task} generation, for a network {target} 300 (images a second)",
+            task=FieldName("task"),
+            target=FieldName("target_throughput"),
+        ),
+    ),
     "epochs": Message(
         "for a network write {task} training; for a language model {tokens}: tokens of the data set, times "
         "the epochs",
