@@ -209,9 +209,8 @@ class Tally:
         with self._lock:
             begun = self._running.get(event.trial_id)
             if event.event in ("placed", "attempt_began") and begun:
-                begun.since = (
-                    begun.since if begun.where else self._clock()
-                )  # until now it waited for that node
+                if not begun.where:  # until now it waited for that node
+                    begun.since = self._clock()
                 begun.where = HERE if event.node == this_node() else event.node
                 begun.attempt = int(event.facts.get("attempt", begun.attempt))
             elif event.event == "run_lost" and begun:
