@@ -166,7 +166,7 @@ def stop_sweep(book: ScheduleBook, sweep_id: str) -> Run:
 
 def sweep_of(book: ScheduleBook, sweep_id: str) -> Run:
     """The started sweep with that id; `UsageError` where there is none."""
-    run = book.runs.sweep(sweep_id) if book.is_ready and ID.fullmatch(sweep_id) else None
+    run = book.runs.sweep(sweep_id) if ID.fullmatch(sweep_id) else None
     if run is None:
         raise UsageError("there is no sweep '{sweep}'", sweep=sweep_id[:40])
     return run
@@ -174,7 +174,7 @@ def sweep_of(book: ScheduleBook, sweep_id: str) -> Run:
 
 def started_sweeps(book: ScheduleBook) -> list[Run]:
     """All started sweeps, latest first."""
-    return book.runs.sweeps() if book.is_ready else []
+    return book.runs.sweeps()
 
 
 def sweep_state(sweep: Run, now: float) -> SweepState:

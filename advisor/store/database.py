@@ -211,7 +211,7 @@ class Database:
         """Do the work in one transaction that may write: all of its changes are kept, or none."""
         return self._with_retries(lambda: self._transact(work, writes=True), patience_seconds)
 
-    def read(self, work: Work[Outcome]) -> Outcome:
+    def view(self, work: Work[Outcome]) -> Outcome:
         """Do the work in one transaction that only reads, and so sees one consistent state."""
         return self._with_retries(lambda: self._transact(work, writes=False), None)
 
@@ -223,7 +223,7 @@ class Database:
 
     def rows(self, query: sql.Select[Any]) -> list[Any]:
         """All rows of a query."""
-        return self.read(lambda connection: list(connection.execute(query).all()))
+        return self.view(lambda connection: list(connection.execute(query).all()))
 
     def file_id(self) -> tuple[int, int] | None:
         """Device and inode of the database file; None if there is no file, and for a server."""
@@ -233,6 +233,7 @@ class Database:
                 return state.st_dev, state.st_ino
         return None
 
+    @property
     def identity(self) -> str:
         """The file's full path, or the server's identifier (fixed when it was initialised) with database and
         schema; the name if the server has none."""
@@ -242,7 +243,7 @@ class Database:
             return self.name
         query = "SELECT system_identifier, current_database(), current_schema() FROM pg_control_system()"
         try:
-            facts = self.read(lambda connection: connection.exec_driver_sql(query).one())
+            facts = self.view(lambda connection: connection.exec_driver_sql(query).one())
         except DataError:  # servers that only speak PostgreSQL's protocol have no identifier
             return self.name
         return "/".join(map(str, facts))

@@ -118,7 +118,7 @@ class ApiKeys(OpenTables):
                 )
             connection.execute(KEYS.insert().values(asdict(new)))
 
-        self._database.write(work)
+        self.write(work)
         return key, new
 
     def all(self) -> list[StoredKey]:
@@ -147,7 +147,7 @@ class ApiKeys(OpenTables):
             connection.execute(KEYS.update().where(here).values(revoked_at=now))
             connection.execute(SESSIONS.delete().where(SESSIONS.c.key_id == key.key_id))
 
-        self._database.write(work)
+        self.write(work)
         return self.named(key.key_id)
 
     def used(self, moments: Mapping[str, float]) -> None:
@@ -158,7 +158,7 @@ class ApiKeys(OpenTables):
                 used = KEYS.update().where(KEYS.c.key_id == key_id)
                 connection.execute(used.values(last_used_at=moment))
 
-        self._database.write(work, patience_seconds=_NO_PATIENCE)
+        self.write(work, patience_seconds=_NO_PATIENCE)
 
     def open_session(self, session: Session, *, now: float) -> None:
         """Store a login, and delete expired ones and this key's oldest beyond `MOST_SESSIONS_OF_A_KEY`."""
@@ -171,11 +171,11 @@ class ApiKeys(OpenTables):
             connection.execute(SESSIONS.delete().where(SESSIONS.c.digest.in_(old)))
             connection.execute(SESSIONS.insert().values({**asdict(session), "created_at": now}))
 
-        self._database.write(work)
+        self.write(work)
 
     def end_session(self, digest: str) -> None:
         """Delete a login; a second call changes nothing."""
-        self._database.execute(SESSIONS.delete().where(SESSIONS.c.digest == digest))
+        self.execute(SESSIONS.delete().where(SESSIONS.c.digest == digest))
 
     def holders(self, *, now: float) -> Holders:
         """All keys and all open sessions, read in one transaction."""
@@ -189,7 +189,7 @@ class ApiKeys(OpenTables):
                 {row.digest: record_of(Session, row) for row in sessions},
             )
 
-        return self._database.read(work)
+        return self.view(work)
 
     @property
     def is_ready(self) -> bool:

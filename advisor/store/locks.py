@@ -175,7 +175,7 @@ class Locks:
         """Return whether any process has the lock now."""
         if self._folder is None:
             values = {"space": _NAMESPACE, "number": number}
-            return bool(self._database.read(lambda connection: connection.scalar(_COUNT_HOLDERS, values)))
+            return bool(self._database.view(lambda connection: connection.scalar(_COUNT_HOLDERS, values)))
         try:
             with self._path(number).open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

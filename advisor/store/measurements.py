@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from advisor.store.database import Database, DatabaseSeconds, insert_if_absent
+from advisor.store.database import DatabaseSeconds, insert_if_absent
 from advisor.store.locks import LEASE_SECONDS, Leases, end_lease
-from advisor.store.schema import EARLIER, HEAD, LEASES, MEASUREMENTS, OpenTables, has_tables
+from advisor.store.schema import EARLIER, HEAD, LEASES, MEASUREMENTS, OpenTables
 from advisor.store.schema import MEASUREMENTS as ROWS
 from advisor.sweeps.formats import (
     SCHEMA_VERSION,
@@ -33,23 +33,21 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
     """Facts about a database: name, program and version, tables (`nothing` or `head`), number of rows, clock
     (seconds since 1970), drivers with leases in force (`held`), number of expired leases (`left_leases`).
     `DataError` or `UsageError` where it cannot be reached or belongs to another program."""
-    with closing(Database(url, patience_seconds)) as database:
-        ready = has_tables(database)
-        now, rows, leases, held = None, 0, 0, dict[str, Held]()
-        if ready or database.file is None:
-            now = database.rows(sql.select(DatabaseSeconds()))[0][0]
-        if ready:
+    with closing(SqlStore(url, reading=True, patience_seconds=patience_seconds)) as store:
+        now, rows, leases, held = None, 0, 0, store.running()
+        if store.is_ready or store.file is None:
+            now = store.view(lambda connection: connection.scalar(sql.select(DatabaseSeconds())))
+        if store.is_ready:
             counts = [sql.select(sql.func.count()).select_from(table) for table in (MEASUREMENTS, LEASES)]
-            (rows,), (leases,) = (database.rows(count)[0] for count in counts)
-            held = Leases(database).held()
+            (rows,), (leases,) = (store.rows(count)[0] for count in counts)
         return {
-            "name": database.name,
-            "tables": "head" if ready else "nothing",
+            "name": store.name,
+            "tables": "head" if store.is_ready else "nothing",
             "newest_version": HEAD,
             "rows": rows,
             "held": sorted({entry.driver for entry in held.values()}),
             "left_leases": leases - len(held),
-            "program": _program(database.engine.dialect),
+            "program": _program(store.engine.dialect),
             "now": now,
         }
 
@@ -81,7 +79,7 @@ class SqlStore(OpenTables):
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         super().__init__(url, reading=reading, patience_seconds=patience_seconds)
-        self.leases = Leases(self._database, lease_seconds)
+        self.leases = Leases(self, lease_seconds)
 
     def append_all(self, measurements: Sequence[Measurement], *, since: datetime | None = None) -> Appended:
         rows = [_row_of(measurement) for measurement in measurements]
@@ -99,7 +97,7 @@ class SqlStore(OpenTables):
                     replaced += 1
             return Appended(added, replaced)
 
-        return self._database.write(work)
+        return self.write(work)
 
     def join(self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None) -> Measurement | None:
         trial_id = fresh.trial.trial_id
@@ -123,7 +121,7 @@ class SqlStore(OpenTables):
                     return None  # an import stored this trial a moment earlier
             return whole
 
-        return self._database.write(work)
+        return self.write(work)
 
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
         rows = self._rows_of(ROWS, trial_ids, ROWS.c.status, ROWS.c.started_at)
@@ -141,14 +139,9 @@ class SqlStore(OpenTables):
             raise DataError(entry.reason)
         return list(stored.measurements)
 
-    @property
-    def identity(self) -> str:
-        """Unique identity of the database, the same for every URL that leads to it."""
-        return self._database.identity()
-
     def running(self) -> dict[str, Held]:
         """The leases in force, by trial id; empty where there are no tables."""
-        return self.leases.held() if self.is_ready else {}
+        return self.leases.held()
 
     def _stored(
         self, table: sql.Table, trial_ids: Iterable[str] | None, wanted: Wanted | None = None

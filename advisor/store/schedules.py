@@ -231,8 +231,8 @@ class ScheduleBook(OpenTables):
         self, url: str | None = None, *, reading: bool = False, patience_seconds: float | None = None
     ) -> None:
         super().__init__(url, reading=reading, patience_seconds=patience_seconds)
-        self._locks = Locks(self._database)
-        self.runs = Runs(self._database, self._locks)
+        self._locks = Locks(self)
+        self.runs = Runs(self, self._locks)
 
     def lead(self, owner: Owner) -> HeldLock | None:
         """Take the daemon lock, and store which process has it; None while another daemon has it."""
@@ -245,7 +245,7 @@ class ScheduleBook(OpenTables):
             connection.execute(SCHEDULE_LEADER.insert().values(columns_of(owner) | {"name": _LEADER}))
 
         try:
-            self._database.write(work)
+            self.write(work)
         except BaseException:
             lock.release()
             raise
@@ -253,9 +253,9 @@ class ScheduleBook(OpenTables):
 
     def leader(self) -> Leader | None:
         """The daemon that holds the lock now; None if none does."""
-        if not self.is_ready or not self._locks.is_held(DAEMON):
+        if not self._locks.is_held(DAEMON):
             return None
-        rows = self._database.rows(sql.select(SCHEDULE_LEADER).where(SCHEDULE_LEADER.c.name == _LEADER))
+        rows = self.rows(sql.select(SCHEDULE_LEADER).where(SCHEDULE_LEADER.c.name == _LEADER))
         return Leader(rows[0].host, rows[0].pid) if rows else None
 
     def add(self, new: NewSchedule, *, now: float) -> Schedule:
@@ -278,7 +278,7 @@ class ScheduleBook(OpenTables):
                 )
             return schedule
 
-        return self._database.write(work)
+        return self.write(work)
 
     def all(self) -> list[Schedule]:
         """All schedules, in the order in which they were added."""
@@ -312,7 +312,7 @@ class ScheduleBook(OpenTables):
             skipped = {"state": RunState.SKIPPED.value, "note": "its schedule was removed"}
             connection.execute(RUNS.update().where(waits).values(skipped))
 
-        self._database.write(work)
+        self.write(work)
         return schedule
 
     def running(self, schedule: int) -> bool:
@@ -324,8 +324,8 @@ class ScheduleBook(OpenTables):
         """Whether the database file was removed or replaced; a missing file is then created again."""
         if not self._follow_file():
             return False
-        make_ready(self._database)
-        self._file_id = self._database.file_id()
+        make_ready(self)
+        self._file_id = self.file_id()
         return True
 
 

@@ -176,7 +176,7 @@ _VERSION = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), pr
 _CREATION_LOCK = 0x6164_7669_736F_7231  # "advisor1": no other program's advisory lock
 
 
-class OpenTables:
+class OpenTables(Database):
     """Tables of the database at `url` (default: `default_database_url()`).
 
     Missing tables are created. With `reading` nothing is changed, and missing tables read as empty. A
@@ -187,44 +187,33 @@ class OpenTables:
     ) -> None:
         usual = READING_PATIENCE_SECONDS if reading else WRITING_PATIENCE_SECONDS
         patience = usual if patience_seconds is None else patience_seconds
-        self._database = Database(url or default_database_url(), patience)
+        super().__init__(url or default_database_url(), patience)
         self._has_tables = False
         try:
             if not reading:
-                make_ready(self._database)
-            self._file_id = self._database.file_id()
-            self._has_tables = not reading or has_tables(self._database)
+                make_ready(self)
+            self._file_id = self.file_id()
+            self._has_tables = not reading or has_tables(self)
         except BaseException:
             self.close()
             raise
 
     @property
-    def name(self) -> str:
-        """The database's name for messages, without its password."""
-        return self._database.name
-
-    @property
     def is_ready(self) -> bool:
         """Whether the tables exist."""
-        self._has_tables = self._has_tables or has_tables(self._database)
+        self._has_tables = self._has_tables or has_tables(self)
         return self._has_tables
 
     def rows(self, query: sql.Select[Any]) -> list[Any]:
         """The rows of a query on these tables; none where the tables do not exist."""
-        if not self.is_ready:
-            return []
-        return self._database.rows(query)
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._database.close()
+        return super().rows(query) if self.is_ready else []
 
     def _follow_file(self) -> bool:
         """Whether the database file was replaced; its connections are then closed, and later ones new."""
-        file_id = self._database.file_id()
+        file_id = self.file_id()
         if file_id == self._file_id:
             return False
-        self._database.close()
+        self.close()
         self._file_id, self._has_tables = file_id, False
         return True
 
@@ -234,7 +223,7 @@ def has_tables(database: Database) -> bool:
     to another program or to another version of the advisor."""
     if database.file is not None and not file_exists(database.file):
         return False
-    return database.read(lambda connection: _version(connection, database.name)) == HEAD
+    return database.view(lambda connection: _version(connection, database.name)) == HEAD
 
 
 def make_ready(database: Database) -> None:

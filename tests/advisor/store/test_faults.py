@@ -70,7 +70,7 @@ def test_a_full_disk_loses_nothing_stored(file_url):
     with closing(SqlStore(file_url)) as store:
         store.append_all([row(1.0)])
 
-        @sqlalchemy.event.listens_for(store._database.engine, "begin")
+        @sqlalchemy.event.listens_for(store.engine, "begin")
         def _no_more_pages(connection):
             connection.exec_driver_sql("PRAGMA max_page_count=1")
 

@@ -144,7 +144,7 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
             for entry in super().execute(trials):
                 with closing(SqlStore(url)) as other:
                     other.append_all([replace(entry, started_at="other")])
-                    other._database.write(lambda c: c.exec_driver_sql("DELETE FROM leases"))
+                    other.write(lambda c: c.exec_driver_sql("DELETE FROM leases"))
                 yield entry
 
     lines = []
@@ -196,7 +196,7 @@ def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeyp
 def test_a_damaged_row_is_measured_again_only_when_asked(store):
     store.append_all([measurement(trial=entry) for entry in TRIALS[:2]])
     ruin = f"UPDATE measurements SET payload = '[' WHERE trial_id = '{TRIALS[0].trial_id}'"
-    store._database.write(lambda connection: connection.exec_driver_sql(ruin))
+    store.write(lambda connection: connection.exec_driver_sql(ruin))
     assert run_sweep(TRIALS[:2], Slow("mine"), store).measured == 0
     assert run_sweep(TRIALS[:2], Slow("mine"), store, again=RETRIED).measured == 1
     assert [row.trial for row in store.all()] == TRIALS[:2]
