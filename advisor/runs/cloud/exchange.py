@@ -122,7 +122,7 @@ class StateLog:
     """Writes an instance's reports to the bucket; if that fails, the sweep goes on."""
 
     def __init__(self, result_bucket: ResultBucket, instance_id: str, clock: Clock) -> None:
-        self._mailbox, self._instance_id, self._clock = result_bucket, instance_id, clock
+        self._bucket, self._instance_id, self._clock = result_bucket, instance_id, clock
 
     def note(
         self, phase: Phase, end: End = End.NOT_YET, exit_code: int | None = None, said: str = ""
@@ -150,7 +150,7 @@ class StateLog:
 
     def _put(self, key: str, content: bytes) -> None:
         try:
-            self._mailbox.put(key, content)
+            self._bucket.put(key, content)
         except AdvisorError as error:
             _LOG.warning("could not write %s: %s", key, error)
 
@@ -177,7 +177,7 @@ class Sender:
     def __init__(
         self, result_bucket: ResultBucket, path: Path, objects: Callable[[], Iterable[tuple[str, bytes]]]
     ) -> None:
-        self._mailbox, self._path, self._objects = result_bucket, path, objects
+        self._bucket, self._path, self._objects = result_bucket, path, objects
         self._sent_keys = set(result_bucket.keys(MEASUREMENTS_FOLDER))
         self._seen: list[tuple[int, int]] = []
 
@@ -194,7 +194,7 @@ class Sender:
         try:
             for key, content in self._objects():
                 if key not in self._sent_keys:
-                    self._mailbox.put_once(key, content)
+                    self._bucket.put_once(key, content)
                     self._sent_keys.add(key)
         except AdvisorError as error:
             _LOG.warning("measurements are not sent yet: %s", error)
@@ -228,17 +228,17 @@ class Collector:
     `refused` has the keys of unreadable objects, with reasons; the others are still copied."""
 
     def __init__(self, result_bucket: ResultBucket, since: datetime | None = None) -> None:
-        self._mailbox = result_bucket
+        self._bucket = result_bucket
         self._since = since
         self._taken: set[str] = set()
         self.refused: dict[str, str] = {}
 
     def collect(self, store: MeasurementStore) -> int:
         """Copy new rows into the store; returns how many it added or replaced."""
-        fresh, rows = [key for key in _sent(self._mailbox, ROW) if key not in self._taken], []
+        fresh, rows = [key for key in _sent(self._bucket, ROW) if key not in self._taken], []
         for key in fresh:
             try:
-                rows.append(read_line(self._mailbox.get(key) or b""))
+                rows.append(read_line(self._bucket.get(key) or b""))
             except DataError as error:
                 self.refused[key] = str(error)
                 _LOG.warning("%s in the bucket is no measurement: %s", key, error)

@@ -51,7 +51,7 @@ class BucketWork:
         self, aws: Aws, result_bucket: ResultBucket, say: Say, since: datetime | None = None
     ) -> None:
         self._aws = aws
-        self._mailbox = result_bucket
+        self._bucket = result_bucket
         self._collector = Collector(result_bucket, since)
         self._say = say
         self._phases: dict[str, Phase] = {}
@@ -62,7 +62,7 @@ class BucketWork:
         """See `advisor.infra.aws.reap.Work`; None while the bucket does not answer."""
         try:
             self.collect()
-            states = guest_states(self._mailbox)
+            states = guest_states(self._bucket)
         except AdvisorError as error:
             self._say(f"the bucket is not read now ({error})")
             return None
@@ -86,7 +86,7 @@ class BucketWork:
         if outcome.why is Why.TAKEN_BACK or self._phases.get(machine.id) is Phase.ENDED:
             return
         try:
-            logs = logs_of_silent(self._aws, machine, self._mailbox)
+            logs = logs_of_silent(self._aws, machine, self._bucket)
         except AdvisorError as error:
             self._say(f"{machine.id} did not report its end, and its logs are not read ({error})")
             return
