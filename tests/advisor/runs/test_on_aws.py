@@ -118,7 +118,7 @@ def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_pa
 def test_such_a_run_may_cost_its_own_budget_and_its_instance_gets_the_settings_of_a_step():
     checked = checked_command(COMMAND)
     assert (checked.run_usd, checked.usd_per_hour) == (5.0, None)
-    assert checked.words[:-2] == COMMAND  # and its owner, who is part of the sweep's id
+    assert checked.words[:-1] == COMMAND  # and its owner, who is part of the sweep's id
     assert json.dumps(checked_command((*COMMAND, "--owner", "ada")).words).count("owner") == 1
 
     def arguments(*words):
