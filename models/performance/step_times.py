@@ -72,7 +72,7 @@ _ENOUGH_NETWORKS = 6
 # What a step's time depends on, of a workload.
 _OF_A_STEP = ["task", "batch_size", "precision", "stack", "memory_format", "tf32", "protocol", "conditions"]
 # One answer asks for the same cells several times: with other disks, at other confidences.
-_ESTIMATED: IdentityCache[dict[tuple[object, ...], list[float]]] = IdentityCache(256)
+_ESTIMATED: IdentityCache[dict[tuple[object, ...], list[float]]] = IdentityCache(64)
 _DEVIATIONS: IdentityCache[tuple[float, float]] = IdentityCache(64)
 
 
@@ -100,8 +100,9 @@ class GpuRate(Struct, frozen=True):
     withheld: Withheld | None = None
 
 
-# What all batch sizes of a cell share: multipliers of the spread, provenance, notes, and the similar test.
-_Standing = tuple[HalfWidths, Provenance, tuple[Message, ...], Withheld]
+# What all batch sizes of a cell share: multipliers of the spread, provenance, notes, the similar test, and a
+# bare step's rate over a script's.
+_Standing = tuple[HalfWidths, Provenance, tuple[Message, ...], Withheld, float]
 # What was withheld in the test most similar to a cell, by the cell's group of residuals and, for a new
 # network, by task.
 _WITHHELD = {
@@ -178,30 +179,28 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         """Samples per second with interval and origin for workloads of one network and task."""
         facts = table.of(cells[0][0])
         result = self.estimates(cells, facts)
-        seconds = np.maximum(np.exp(result.mean), result.least)
-        spread = np.sqrt(result.variance + ROW_SIGMA**2)
         standing: dict[tuple[str, ...], _Standing] = {}
         rates = []
-        room = np.log(seconds / result.least)
-        for (workload, gpu), each, scale, most, launching in zip(
-            cells, seconds.tolist(), spread.tolist(), room.tolist(), result.launching.tolist(), strict=True
+        for (workload, gpu), mean, variance, launching, least in zip(
+            cells, *(column.tolist() for column in result), strict=True
         ):
+            seconds, spread = max(math.exp(mean), least), math.sqrt(variance + ROW_SIGMA**2)
+            most = math.log(seconds / least)
             told = dict(workload.conditions)
             alike = regime(told.get("script", _is_script(workload)), told.get("era", ""), launching)
             key = gpu.name, workload.precision, workload.stack, alike
             if key not in standing:
                 standing[key] = self._standing(workload, gpu, facts, alike, confidence)
-            by, provenance, notes, withheld = standing[key]
-            upper = min(by.upper * scale, most)
-            widths = HalfWidths(by.lower * scale, upper, by.calibrated)
-            rate = workload.batch_size / each / workload.dataset.passes
-            bare = min(rate * self._script_factor(workload), rate * math.exp(most))
+            by, provenance, notes, withheld, bare_factor = standing[key]
+            widths = HalfWidths(by.lower * spread, min(by.upper * spread, most), by.calibrated)
+            rate = workload.batch_size / seconds / workload.dataset.passes
+            bare = min(rate * bare_factor, rate * math.exp(most))
             bare_step = bare if bare > rate else None
             rates.append(GpuRate(rate, widths, provenance, notes, most, bare_step, withheld))
         return rates
 
     def _script_factor(self, workload: Workload) -> float:
-        """The ratio of a typical script's step time to that of a bare step."""
+        """A bare step's rate over that of a typical script."""
         if not _is_script(workload):
             return 1.0
         name, posterior = f"script/{script_bits(workload.precision)}", self.posterior
@@ -222,8 +221,9 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         by = multipliers(self.quantiles.get(alike, ()), confidence)
         if not by.calibrated:
             by = multipliers(self.quantiles.get(group, ()), confidence)
-        notes = tuple(self.notes(workload, gpu, facts))
-        return by, self.provenance(workload, gpu, facts), notes, self._withheld(workload, gpu, facts)
+        notes, withheld = tuple(self.notes(workload, gpu, facts)), self._withheld(workload, gpu, facts)
+        factor = self._script_factor(workload)
+        return by, self.provenance(workload, gpu, facts), notes, withheld, factor
 
     def _withheld(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Withheld:
         """The withheld test most similar to the cell; for a script, that of scripts if it is worse."""

@@ -54,6 +54,9 @@ def test_one_gpu_scales_nothing_and_apart_nodes_share_nothing_but_gradients():
     request = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
     many, entry = (load_model().predict([(request, of_t4(nodes, 1e9))])[0] for nodes in (8, 1))
     assert many.median == pytest.approx(entry.median, rel=0.01)
+    samples = replace(request, task=Task.PREPROCESSING)
+    many, entry = (load_model().predict([(samples, of_t4(nodes, 10.0))])[0] for nodes in (8, 1))
+    assert many == entry
     # Nor does a network of unknown size, whose anchor states no weights.
     law = scaling.node_law(())
     assert law.efficiency(0.1, 0.0, 4, 25.0, 0.9)[0] == pytest.approx(1.0, abs=0.01)
