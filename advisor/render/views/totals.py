@@ -217,9 +217,11 @@ def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
 
 
 def _safe_text(section: Record, costs: str, t: Texts) -> str:
-    """'g7e.2xlarge (99 % sure): $2,457 a month': the safe spec, and whether anybody measured its GPU."""
+    """', or rent g7e.2xlarge (99 % sure): $2,457 a month': the safe spec, and whether anybody measured its GPU;
+    '' without one."""
     answer, pick = section["recommendation"], section["answer"]["spec"]
-    spec = safe_spec(answer) or answer["recommendation"]
+    if (spec := safe_spec(answer)) is None:
+        return ""
     other = "" if spec["market"] == pick["market"] else t.aside(t("market." + spec["market"]))
     name = type_name(spec, clouds=covers_clouds(answer)) + other
     key = "safe.unmeasured" if _unmeasured(spec) else "safe.measured"

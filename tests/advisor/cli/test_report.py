@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -245,6 +246,60 @@ def test_a_plan_says_how_often_it_runs(shown, stderr, document, tmp_path):
     file.write_text(PLAN + "    runs_per_month: 4\n")
     said = "line 12: workload '2. resnet50 training': runs_per_month counts runs, and this workload stays on"
     assert said in stderr("report", "--plan", file)
+
+
+RUN = ("--task", "training", "--model", "resnet50", "--epochs", "90")
+
+
+def test_a_run_names_what_costs_the_same_what_its_trial_proves_and_what_to_do_a_line_each(shown):
+    told = shown("report", *RUN, *DAY)
+    (row,) = (line for line in told.splitlines() if line.startswith("- Or take:"))
+    assert re.search(r"2xlarge \(\\\$[\d.]+\).*, the same cost within the error, slower", row)
+
+    rate = re.search(r"It passes at ([\d,]+) images/s, the rate promised above", told)[1]
+    assert f"--target-throughput {rate.replace(',', '')} " in told
+    assert "treat it as unproven until the trial below" in told
+    assert "On the day you rent, ask again at that day's prices.\n" in told
+    assert "Add --export terraform for the file that starts the machine.\n" in told
+
+
+def test_a_plan_names_the_way_to_todays_prices_and_no_unsure_machine_as_the_safe_one(shown, tmp_path):
+    file = tmp_path / "limited.yaml"
+    file.write_text(PLAN.replace("gpu: T4", "region: us-east-1") + "    epochs: 30\n    max_cost: 25\n")
+    told = shown("report", "--plan", file, *DAY)
+    assert "The oldest list price of an instance is of" in told
+    assert "ask for today's with --live." in told
+    assert re.search(r"Try it first \(10 min, \\\$[\d.]+\)\.\n", told)
+    chat = "  - {task: generation, model: meta-llama/Llama-3.1-8B, users: 4}\n"
+    file.write_text(file.read_text() + chat)
+    told = shown("report", "--plan", file, *DAY)
+    assert "advisor catalog refresh --cloud aws --region us-east-1 fetches today's." in told
+    assert "with --live." not in told
+
+
+def test_a_cheaper_disk_of_the_pick_is_called_the_same_instance_and_live_prices_stand_on_the_first_page(
+    shown, answer, tmp_path
+):
+    saved = answer("recommend", *QUESTION)
+    pick = saved["recommendation"]
+    call = {field: pick[field] for field in ("cloud", "region", "market", "instance_type", "count")}
+    call |= {"kind": "cheaper_may_reach", "disk": "gp3:200GiB", "usd_per_hour": 0.5, "probability": 0.8}
+    call |= {"instead_of": pick["instance_type"], "saves_usd_per_hour": 0.2, "saves_usd_per_month": 146.0}
+    trial = {"instance_type": pick["instance_type"], "command": "advisor verify", "minutes": 10, "usd": 0.1}
+    saved["close_calls"] = [
+        call | {"trial": trial, "horizon_hours": 730, "expected_usd": 9.0, "saves_usd_per_run": None}
+    ]
+    why = "not verified live (offerings): no AWS credentials"
+    saved["live"] = {"as_of": saved["as_of"], "checked": [], "warnings": [why]}
+    file = tmp_path / "answer.json"
+    file.write_text(json.dumps(saved))
+    told = shown("report", "--from", file, *DAY)
+    assert "The same instance with gp3:200GiB is cheaper, at $0.500/h".replace("$", "\\$") in told
+    assert why in told.partition("## Appendix")[0]
+
+
+def test_a_horizon_is_no_matter_of_the_chart(shown):
+    assert shown("report", *QUESTION, "--horizon-hours", "176", *DAY).startswith("# googlenet")
 
 
 def test_a_commitment_for_a_run_counts_by_the_month_of_its_whole_term(shown, document, tmp_path):
