@@ -365,8 +365,8 @@ def _on_cluster(candidate: GenerationCandidate, request: ServingQuestion, format
     spot = ", spot" if is_spot(spec) else ""
     lines = (
         *_about(candidate, request),
-        f"Nodes: {spec.count} x {spec.offer.instance.name}{spot}. The weights lie in an emptyDir: give each "
-        f"node's own volume {disk_text(spec.disk)} more. Not yet run on a cloud.",
+        f"Nodes: {spec.count} x {spec.offer.instance.name}{spot}. The weights lie in an emptyDir: make each "
+        f"node's root volume larger by {disk_text(spec.disk)}. Not yet run on a cloud.",
         "A gated model takes: kubectl create secret generic huggingface --from-literal=token=...",
     )
     text: str = yaml.safe_dump_all(documents, sort_keys=False, width=1000)
