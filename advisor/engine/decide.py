@@ -23,16 +23,12 @@ from advisor.domain.decision import price_chance
 from advisor.domain.money import PriceSpread, aged_spec, all_listed, is_old
 from advisor.engine.borderline import close_calls
 from advisor.engine.columns import Integers
-from advisor.engine.task import A, C, HasSpec, O, R, T, Task
+from advisor.engine.task import EVEN, MOST_RIVALS, A, C, HasSpec, O, R, T, Task
 from advisor.errors import NoIntervalError, NoOfferError, StalePriceError
 from advisor.messages import Message
 
 # Specs to rank where only the first matters: one more shows what else might be chosen.
 _FEWEST_SHOWN = 2
-# The least chance of keeping target and limits that a recommended spec may have.
-_EVEN = 0.5
-# Of this many specs, cheapest by median prices, the one with the lowest upper price is searched.
-_MOST_RIVALS = 10
 
 
 class RankedAnswer(Struct, Generic[A], frozen=True):
@@ -86,10 +82,10 @@ class PriceDoubt(Generic[R, C, A]):
     def _as_sure_as_behind(self, answer: A) -> RankedAnswer[A] | None:
         """The answer with only prices as sure as that of the spec with the lowest upper price, among the
         cheapest by median prices; None where that is the first of them, or has a list price."""
-        if self._request.max_results < _MOST_RIVALS:
-            more = self._first_of(most=_MOST_RIVALS)
+        if self._request.max_results < MOST_RIVALS:
+            more = self._first_of(most=MOST_RIVALS)
             answer = more.answer if more else answer
-        behind = answer.ranked[:_MOST_RIVALS]
+        behind = answer.ranked[:MOST_RIVALS]
         surest = min(behind, key=self._upper_rank)
         if surest is behind[0] or all_listed(surest.spec, self._today):
             return None
@@ -110,7 +106,7 @@ class PriceDoubt(Generic[R, C, A]):
 
     def _is_likely_enough(self, candidate: C) -> bool:
         """Whether a candidate's chance, with the doubt of its price, is as high as the request needs."""
-        least = self._request.confidence if self._request.is_sure else _EVEN
+        least = self._request.confidence if self._request.is_sure else EVEN
         return candidate.probability is None or candidate.probability >= least
 
     def _sort_key(self, candidate: C) -> tuple[bool, float]:
@@ -303,7 +299,7 @@ def _answer_up_to(
             "no_trial": None if needs_no_other else no_trial,
             "safe": safe,
             "level": int(task.level(request, table.take(rows)).sum()),
-            **task.details(request, options, table, rows, answer.chosen),
+            **task.details(request, options, table, rows, answer.chosen, today),
         }
 
     return RankedAnswer(answer, details if whole else dict)

@@ -35,6 +35,10 @@ from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
 from advisor.questions.spec import SpecQuestion
 
+# The least chance of keeping target and limits that a recommended spec may have.
+EVEN = 0.5
+# Of this many specs, cheapest by median prices, the one with the lowest upper price is searched.
+MOST_RIVALS = 10
 # Assumed, not measured: 8 minutes to start an instance, install torch and make samples, 2 to measure.
 TRIAL_MINUTES = 10.0
 # Standard deviations that three in four of a normal distribution stay below.
@@ -295,7 +299,9 @@ class Task(ABC, Generic[R, O, T, C, A]):
     def require_intervals(self, request: R, options: O, table: T) -> None:
         """Raises `NoIntervalError` where only predictions without a calibrated interval would answer."""
 
-    def details(self, request: R, options: O, table: T, rows: Integers, chosen: C | None) -> dict[str, Any]:
+    def details(
+        self, request: R, options: O, table: T, rows: Integers, chosen: C | None, today: date
+    ) -> dict[str, Any]:
         """Further fields of the answer that is given."""
         return {}
 

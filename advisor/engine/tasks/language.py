@@ -172,7 +172,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
             price=aged(price, today) if price else None,
             assumptions=tuple(self.assumptions(request, options, chosen)),
             warnings=(*missed, *self.warnings(chosen, today)),
-            **self.details(request, options, table, rows, chosen),
+            **self.details(request, options, table, rows, chosen, today),
         )
 
     def _shortfalls(self, request: R, table: T, row: int, chance: float | None) -> Iterator[Message]:

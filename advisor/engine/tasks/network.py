@@ -214,6 +214,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         table: Table,
         rows: Integers,
         chosen: Candidate | None,
+        today: date,
     ) -> dict[str, Any]:
         """The front of price and rate, without the specs that nobody would take."""
         judged = options.judged

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.domain import Relaxation
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
+from advisor.domain.money import aged_spec
 from advisor.domain.words import SIXTEEN_BIT, LlmEngine, LlmPrecision
 from advisor.engine.columns import Floats, Integers, Level
 from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
 from advisor.engine.limits import CLEARLY_LESS, GOOD_ENOUGH, Aim, Limit, closest, term_factor, terms_of
-from advisor.engine.task import TRIAL_MINUTES, Contender
+from advisor.engine.task import EVEN, MOST_RIVALS, TRIAL_MINUTES, Contender
 from advisor.engine.tasks.language import (
     JudgedOffer,
     LanguageOptions,
@@ -248,6 +249,7 @@ class ServingTask(
         table: ServingTable,
         rows: Integers,
         chosen: GenerationCandidate | None,
+        today: date,
     ) -> dict[str, Any]:
         """Latency against throughput on the chosen instances, and the gain of single changes. A
         recommendation also has the spec that a smaller weight format would choose."""
@@ -258,7 +260,7 @@ class ServingTask(
         steps = steps_of(request, self.served, offer, chosen, partial(self._outcomes, request, chosen))
         if isinstance(request, RecommendGeneration):
             steps = tuple(
-                replace(step, instead=self._in_format(request, fields, chosen))
+                replace(step, instead=self._in_format(request, fields, chosen, today))
                 if (fields := format_fields(step.kind))
                 else step
                 for step in steps
@@ -266,14 +268,18 @@ class ServingTask(
         return {"front": front_of(request, ways, options.replicas, chosen), "steps": steps}
 
     def _in_format(
-        self, request: ServingQuestion, fields: Mapping[str, StrEnum], chosen: GenerationCandidate
+        self,
+        request: ServingQuestion,
+        fields: Mapping[str, StrEnum],
+        chosen: GenerationCandidate,
+        today: date,
     ) -> GenerationCandidate | None:
         """The cheapest spec that serves weights, or keeps the KV cache, in a format, among types of the same
         kind of price that cost no more by the hour; None where it costs no clearly less than the chosen one,
         or is as many of the same."""
         offer = chosen.spec.offer
         smaller = request.replace(**fields, price_kinds=(offer.price.kind,))
-        other = self._cheapest(smaller, offer.price.usd_per_hour)
+        other = self._cheapest(smaller, offer.price.usd_per_hour, today)
         if other is None or (other.spec.offer.instance, other.spec.count) == (
             offer.instance,
             chosen.spec.count,
@@ -285,13 +291,24 @@ class ServingTask(
         return other if is_cheaper else None
 
     def _cheapest(
-        self, request: ServingQuestion, most_usd_per_hour: float | None = None
+        self, request: ServingQuestion, most_usd_per_hour: float | None = None, today: date | None = None
     ) -> GenerationCandidate | None:
-        """The best candidate for a changed request; None where nothing answers."""
+        """The best candidate for a changed request; with `today`, as an answer has it, the one that costs
+        least at the upper bound of its price. None where nothing answers."""
         options = self.options(request, most_usd_per_hour)
         table = self.predict(request, options)
         rows = [] if table is None else self.ranked_rows(request, options, table).tolist()
-        return self.candidates(request, table, rows[:1])[0] if table is not None and rows else None
+        if table is None or not rows:
+            return None
+        if today is None:
+            return self.candidates(request, table, rows[:1])[0]
+
+        def most_cost(candidate: GenerationCandidate) -> tuple[bool, float]:
+            spec, chance = aged_spec(candidate.spec, today), candidate.probability
+            cost = self.candidate_rank(request, candidate)
+            return (chance or 1.0) < EVEN, cost * spec.high_usd_per_hour / spec.total_usd_per_hour
+
+        return min(self.candidates(request, table, rows[:MOST_RIVALS]), key=most_cost)
 
     def notes(self, request: ServingQuestion, chosen: GenerationCandidate) -> Iterator[Message]:
         """Notes on what makes an answer dear: users without a pause, and limits that are hard to keep."""
