@@ -146,9 +146,13 @@ def _cost(candidate: Any, answer: Judged[Any, Any]) -> dict[str, Any]:
     return {"usd": (short_usd if per == "run" else format_usd)(usd), "per": PER[per]}
 
 
+# vCPUs of P types from which few accounts have the quota.
+_LARGE = 96
+
+
 def _quota_message(answer: Judged[Any, Any], chosen: Any) -> Message | None:
     """Return the cheaper spec that the quota leaves out, and that the chosen type's quota is taken as
-    unlimited if the question does not limit it. None if neither holds."""
+    unlimited if the question does not limit it, or that a large P type needs one. None if nothing holds."""
     request, cheaper, left_out, unlimited = answer.request, answer.beyond_quota, None, None
     if cheaper:
         facts = [Message("{usd}{per}", **_cost(cheaper, answer))]
@@ -162,7 +166,19 @@ def _quota_message(answer: Judged[Any, Any], chosen: Any) -> Message | None:
             facts=facts,
             needed=quota_text([vcpus_of_quota(cheaper.spec)], request.market),
         )
-    code, _ = vcpus_of_quota(chosen.spec)
+    code, vcpus = vcpus_of_quota(chosen.spec)
+    if (
+        code
+        and chosen.spec.offer.instance.name.startswith("p")
+        and vcpus >= _LARGE
+        and not request.vcpu_quota
+    ):
+        unlimited = Message(
+            "{quota} vCPUs usually take an increase of the quota or a capacity block first ({option})",
+            code=QUOTA,
+            quota=quota_text([(code, vcpus)], request.market),
+            option=FieldName("quota"),
+        )
     if request.vcpu_quota and code and code not in dict(request.vcpu_quota):
         family = quota_text([(code, 0)], request.market).partition("=")[0]
         unlimited = Message(
@@ -279,8 +295,8 @@ def _times_as_dear(safe: Any, answer: Judged[Any, Any]) -> float:
 
 
 def _none_is_safe(answer: Judged[Any, Any]) -> Message:
-    """Return why no spec is safe, and the limit on a time that the chosen one surely keeps, if that is all
-    that it may miss."""
+    """Return why no spec is safe, and the limits that the chosen one surely keeps, if that is all that it may
+    miss."""
     request, safe = answer.request, answer.safe
     if safe is None:
         none = Message("nothing on offer is {least:g} % sure")
@@ -295,32 +311,46 @@ def _none_is_safe(answer: Judged[Any, Any]) -> Message:
             )
         usd, times = safe.spec.total_usd_per_hour, _times_as_dear(safe, answer)
         none = Message(none.text, code=SAFE, safe=spec_name(safe.spec, request), usd=usd, times=times)
-    kept = _kept_limit(answer.chosen, request)
-    if kept is None:
+    kept = _kept_run(answer.chosen, request) if request.ends else _kept_time(answer.chosen, request)
+    limits = [Message("{option} {kept}", option=FieldName(name), kept=most) for name, most in kept]
+    if not limits:
         return none
+    typed = Message("{first} {second}", first=limits[0], second=limits[1]) if limits[1:] else limits[0]
     return Message(
-        "{none}; with {option} {kept} this one is {percent:g} % sure",
+        "{none}; with {limits} this one is {percent:g} % sure",
         code=SAFE,
         none=none,
         percent=100 * request.confidence,
-        option=FieldName(kept[0]),
-        kept=kept[1],
+        limits=typed,
     )
 
 
-def _kept_limit(chosen: Any, request: Any) -> tuple[str, str] | None:
-    """Return the field and the value of the limit on a time that a served model keeps at the confidence; None
-    if the limit in force is kept, or there are several."""
+def _kept_run(chosen: Any, request: Any) -> list[tuple[str, str]]:
+    """Return the limits of a run that are in force and may be missed, by field, as the chosen spec keeps them
+    at the confidence; nothing if a target or the price is in doubt too."""
+    uppers = {
+        "max_hours": (request.max_hours, getattr(chosen, "run", chosen).hours.upper),
+        "max_cost": (request.max_run_usd, chosen.usd_per_run.upper),
+    }
+    missed = {name: upper for name, (most, upper) in uppers.items() if most and most < upper < inf}
+    others = any(getattr(request, name, None) for name in ("target_throughput", "max_first_epoch_hours"))
+    is_all = price_chance(chosen, request) >= SURE_PRICE and not others
+    return [(name, f"{ceil_significant(upper):g}") for name, upper in missed.items() if is_all]
+
+
+def _kept_time(chosen: Any, request: Any) -> list[tuple[str, str]]:
+    """Return the field of the limit on a time, and its value that a served model keeps at the confidence;
+    nothing if the limit in force is kept, or there are several."""
     limits: Any = getattr(request, "time_limits", ())
     if len(limits) != 1:
-        return None
+        return []
     limit = limits[0]
     span = getattr(chosen.rates, f"{limit.reason}_seconds")
     if limit.percentile is not None:
         span = chosen.rates.tails[REQUEST_TIMES.index(limit.reason)][PERCENTILES.index(limit.percentile)]
     upper = limit.unit * span.upper
     is_kept = not isfinite(upper) or upper <= limit.most
-    return None if is_kept else (limit.field, limit.text(ceil_significant(upper)))
+    return [] if is_kept else [(limit.field, limit.text(ceil_significant(upper)))]
 
 
 # Defaults of `advisor verify`, by option.

@@ -20,7 +20,7 @@ from advisor.domain.language import (
     TuningMemoryUse,
     TuningPrediction,
 )
-from advisor.domain.results import DECIDES, START, Span
+from advisor.domain.results import ALONE, DECIDES, START, Span
 from advisor.domain.words import Link, LlmMethod, LlmPrecision, Protocol
 from advisor.engine.assumptions import assumed_facts, ranking_assumptions, start_assumption
 from advisor.engine.candidates import rejected_offer
@@ -292,6 +292,10 @@ class TuningTask(
         gpus = chosen.gpus_used
         return language_warnings(chosen, today, joined_gpus=gpus, used_gpus=gpus)
 
+    def no_trial(self, request: TuningQuestion) -> Message:
+        """Why no trial can run this request: the sweeps that measure take networks and servers."""
+        return Message("none: `advisor verify` does not tune language models")
+
     def further_relaxations(
         self,
         answer: FineTuningRecommendation,
@@ -424,6 +428,7 @@ def described(request: TuningQuestion, candidate: FineTuningCandidate) -> Messag
 
 
 def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) -> Iterator[Message]:
+    yield Message("one instance tunes: several that share a run are not modelled", code=ALONE)
     if chosen is not None:
         yield from assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
     if request.protocol is Protocol.SCRIPT:
@@ -450,7 +455,6 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
     )
     if request.micro_batch is None and chosen is not None:
         yield Message("micro-batch and checkpointing as fit and are fastest")
-    yield Message("one instance tunes: several that share a run are not modelled")
     hours = chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 3600 if chosen else 0.0
     load = round(60 * (hours - request.start_hours))
     if request.start_minutes is None and load > 0:

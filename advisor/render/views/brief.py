@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from advisor.domain import ESTIMATED, PRICE_KINDS, Market, Task
-from advisor.domain.results import CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED
+from advisor.domain.results import ALONE, CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED
 from advisor.domain.words import ENGINES
 from advisor.messages import (
     FieldName,
@@ -77,6 +77,8 @@ _FASTER = 1.05
 # the second factor on the cost per sample and the third on the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
 _ANYWHERE = Message("any region ({option})", option=FieldName("region"))
+# A spec whose hour costs less than the chosen one's by this factor is a far smaller machine.
+_FAR_SMALLER = 5.0
 # Prices within the first ratio count as equal. A lower bound above the second share of the median is omitted.
 _NEAR, _AS_GOOD = 1.02, 0.98
 # A stage used less than this share is not named as the next bottleneck.
@@ -189,11 +191,7 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     yield from zip(("take", "second"), others, strict=False)
     smaller = list(_smaller(document, t))
     yield "shrink", t.listed(smaller), *smaller[:1]
-    # Only assumptions that move the price are listed here; `--explain` prints the rest.
-    assumed = [translated(text, t, spell) for text in document["assumptions"] if _code(text) == DECIDES]
-    if request["region"] is None:
-        assumed.insert(0, translated(_ANYWHERE, t, spell))
-    yield "assumed", *(t.listed(assumed[:count]) for count in range(len(assumed) or 1, 0, -1))
+    yield _assumed(document, t, spell)
     # The basis already names what was never measured, and an old price's date has a row.
     codes = {translated(text, t): _code(text) for text in document["warnings"]}
     told = ("price", *UNMEASURED, CURRENCY, spec["market"])
@@ -206,6 +204,14 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     bases = [basis_sentence(each, t, has_risk=False) for each in (unpriced if doubts else spec, unpriced)]
     alone = t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=bases[1])
     yield ("basis", *(strength_text(spec, basis, t) for basis in bases), alone)
+
+
+def _assumed(document: Record, t: Texts, spell: Spell, codes: Sequence[str] = (DECIDES,)) -> Row:
+    """Return the row of the assumptions that move the price; `--explain` prints the rest."""
+    assumed = [translated(text, t, spell) for text in document["assumptions"] if _code(text) in codes]
+    if document["request"]["region"] is None:
+        assumed.insert(0, translated(_ANYWHERE, t, spell))
+    return "assumed", *(t.listed(assumed[:count]) for count in range(len(assumed) or 1, 0, -1))
 
 
 def _bound(spec: Record, request: Record, t: Texts) -> list[str]:
@@ -284,6 +290,7 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     ways = (relax_sentence(change, request, t) for change in _ways_in_order(document["relax"])[:3])
     yield from zip(("ways", "way_2", "way_3"), ways, strict=False)
     yield from _borderline_rows(document, t)
+    yield _assumed(document, t, option_name, (ALONE, DECIDES))
     reasons = counts["rejected_by_reason"].items()
     said = t.listed(f"{t.known('reason.' + reason, reason)} {count:,}" for reason, count in reasons)
     # Types without a price are not counted as offers.
@@ -465,11 +472,25 @@ def other_kinds(document: Record) -> Sequence[Record]:
             first.setdefault(_kind(each), each)
     others = list(first.values())[1:]
     shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
+    # A run on a far smaller machine is easier to get, so it takes the second place.
+    sure = [each for each in document["alternatives"] if _keeps(each)] if chosen.get("run") else []
+    small = min(sure, key=_hourly, default=chosen)
+    if _hourly(small) * _FAR_SMALLER < _hourly(chosen):
+        others = [*(each for each in others[:1] if each is not small), small, *others[1:]]
     return [
         each
         for each in others
         if not any(all(each[name] == spec.get(name) for name in OF_A_SPEC) for spec in shown)
     ]
+
+
+def _hourly(spec: Record) -> float:
+    return float(spec["price"]["total_usd_per_hour"])
+
+
+def _keeps(spec: Record) -> bool:
+    """Return whether a spec keeps all limits at the confidence, if there are any."""
+    return spec["probability"] is None or bool(spec["probability"] >= spec["predicted"]["confidence"])
 
 
 def _kind(spec: Record) -> tuple[Any, ...]:
@@ -542,6 +563,7 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
         never = never_measured(spec, t)
         never += [t(_WHY[why])] if (why := spec.get("behind")) in _WHY else []
         is_kin = spec["gpu"]["name"] == (document["recommendation"]["gpu"] or {}).get("name")
+        is_kin |= spec["gpu"]["count"] != (document["recommendation"]["gpu"] or {}).get("count")
         number = f"{spec['gpu']['count']} x " if spec.get("run") and is_kin else ""
         gpu = t.aside(t("brief.comma").join([number + gpu_text(spec["gpu"]["name"]), *never]))
     run, predicted = spec.get("run"), spec["predicted"]

@@ -80,8 +80,8 @@ def test_what_cannot_be_asked_has_a_way_on(stderr):
 )
 def test_a_report_names_only_a_start_file_that_is_not_refused(shown, stderr, words, format):
     text = shown("report", *words.split(), "--format", "md")
-    assert "Ask again on the day you rent" in text
-    assert ("with --export" in text) == (format is not None)
+    assert "On the day you rent" in text
+    assert ("Add --export" in text) == (format is not None)
     if format:
         assert f"--export {format}" in text
         shown("recommend", *words.split(), "--export", format)
@@ -127,3 +127,40 @@ def test_the_memory_of_tuning_explains_its_columns(shown):
     text = shown(*words.split())
     assert "on the fewest of 1, 2, 4 or 8 GPUs that hold the run" in text
     assert "the fastest micro-batch that fits, not the largest" in text
+
+
+def test_a_far_smaller_machine_that_keeps_the_limits_is_named_and_a_large_one_says_what_it_takes(
+    brief, answer
+):
+    text = brief(LARGE)
+    pick = answer(*LARGE.split())["recommendation"]
+    small = "p5.4xlarge (1 x H100) $6.880/h"
+    assert small in text
+    assert pick["price"]["total_usd_per_hour"] > 5 * 6.88
+    assert "P=192 vCPUs usually take an increase of the quota or a capacity block first (--quota)" in text
+    assert "capacity block" not in brief(f"{TUNE} llama-3.1-8b")
+    assert "capacity block" not in brief(f"{LARGE} --cloud any")
+
+
+GAMBLE = f"{TUNE} llama-3.1-8b --method lora"
+
+
+def test_a_gamble_names_the_limits_that_the_same_machine_surely_keeps(brief, answer):
+    text = brief(f"{GAMBLE} --max-hours 1.5 --max-cost 10")
+    assert "only 54 % sure" in text
+    loosened = "--max-hours 1.74 --max-cost 12"
+    assert f"with {loosened} this one is 90 % sure" in text
+    first, surer = (
+        answer(*f"{GAMBLE} {limits}".split())["recommendation"]
+        for limits in ("--max-hours 1.5 --max-cost 10", loosened)
+    )
+    assert first["instance_type"] == surer["instance_type"]
+    assert surer["probability"] >= 0.9
+    assert "with --max-hours 1.76 this one is 90 % sure" in brief(f"{GAMBLE} --max-hours 1.5 --max-cost 15")
+
+
+def test_a_run_that_no_instance_makes_in_time_is_not_called_impossible(shown):
+    words = f"{TUNE} llama-3.1-70b --method full --max-hours 0.5".split()
+    assert "assumed     one instance tunes: several that share a run are not modelled" in shown(
+        *words, code=3
+    )
