@@ -169,7 +169,7 @@ def borderline_sentence(call: Record, t: Texts, *, clouds: bool = False) -> str:
         "brief.try_it" if saved else "brief.try_nearest",
         name=f"{type_name(call, clouds=clouds)} {per_hour(call['usd_per_hour'], t)}",
         saved=saved,
-        chance=percent(call["probability"]),
+        chance=percent(modest(call["probability"])),
         minutes=plain(trial["minutes"]),
         trial=short_usd(trial["usd"]),
     )

@@ -208,9 +208,19 @@ def test_a_safe_spec_beyond_reason_gives_way_to_the_limit_that_the_chosen_one_su
 
 
 def test_what_a_smaller_format_would_cost_is_what_asking_for_it_costs_where_prices_are_old():
-    asked = (
-        "recommend --task generation --model llama-3.3-70b --users 100 --max-tpot-ms 50 --cloud any".split()
-    )
+    asked = [
+        "recommend",
+        "--task",
+        "generation",
+        "--model",
+        "llama-3.3-70b",
+        "--users",
+        "100",
+        "--max-tpot-ms",
+        "50",
+        "--cloud",
+        "any",
+    ]
     steps = recorded(asked)["document"]["serving"]["steps"]
     step = next(step for step in steps if step["option"] == "--precision fp8")
     first = recorded([*asked, "--precision", "fp8"])["document"]["recommendation"]

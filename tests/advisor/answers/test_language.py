@@ -120,7 +120,8 @@ def test_a_smaller_format_is_said_where_a_cheaper_type_serves_it() -> None:
         assert other.spec.total_usd_per_hour < 0.95 * answer.chosen.spec.total_usd_per_hour
         same = chosen(users=4, precision=LlmPrecision(option.split()[1]))
         assert (same.spec.offer.instance, same.spec.count) == (other.spec.offer.instance, other.spec.count)
-        assert same.rates == other.rates
+        for time in ("ttft_seconds", "tpot_seconds", "e2e_seconds"):
+            assert getattr(same.rates, time).median == pytest.approx(getattr(other.rates, time).median)
     document = ask.recommend(Sources(), question).document()
     named = [step["instead"]["instance_type"] for step in document["serving"]["steps"] if step["instead"]]
     assert named == [other.spec.offer.instance.name for other in said.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
@@ -340,7 +341,7 @@ class ServingTask(
                     looser=limit.text(_LOOSER * limit.most),
                     name=spec_name(other.spec, request),
                     usd=other.spec.total_usd_per_hour,
-                    percent=100 * (other.probability or 0.0),
+                    percent=math.floor(100 * min(0.99, other.probability or 0.0)),
                 )
 
     def further_relaxations(

@@ -57,7 +57,8 @@ def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, rea
         _TOO_LONG[deciding_level(request)].text,
         code=reason,
         upper=ceil_significant(float(upper)),
-        median=near if near > limit.most else ceil_significant(float(median)),
+        # A median just above its limit does not read as the limit.
+        median=ceil_significant(float(median)) if near <= limit.most < median else near,
         limit=limit.most,
         concurrency=float(table.rates.concurrency[row]),
         time=time,
