@@ -13,7 +13,7 @@ from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.gpus import sheet_names
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import DataKind, DatasetProfile, Gpu, Market
-from advisor.domain.results import CURRENCY, DECIDES
+from advisor.domain.results import CURRENCY, DECIDES, UNPRICED
 from advisor.domain.workload import is_own_code, names_a_file
 from advisor.engine.candidates import offers_in, place_query
 from advisor.errors import CANNOT_RUN, UsageError
@@ -158,7 +158,9 @@ def _missing_commitments_note(catalog: Catalog, query: OfferQuery) -> Message | 
     if not clouds:
         return None
     return Message(
-        "clouds left out, as their commitment prices are not known offline: {clouds}", clouds=clouds
+        "clouds left out, as their commitment prices are not known offline: {clouds}",
+        code=UNPRICED,
+        clouds=clouds,
     )
 
 

@@ -137,13 +137,14 @@ REPLAYED_FROM = "replayed_from"
 
 # Codes of remarks: a GPU was not measured, or not in a format, a network not in a task, a method of tuning
 # never; assumed facts change the price; no instances share the work; a run's start; prices in a currency
-# without a rate; a bare step's rate.
+# without a rate; clouds without prices; a bare step's rate.
 UNMEASURED_GPU, UNMEASURED_FORMAT = "unmeasured_gpu", "unmeasured_format"
 UNMEASURED_NETWORK, UNMEASURED_METHOD = "unmeasured_network", "unmeasured_method"
 UNMEASURED = (UNMEASURED_METHOD, UNMEASURED_GPU, UNMEASURED_FORMAT, UNMEASURED_NETWORK)
 DECIDES, ALONE = "decides", "alone"
 START = "start"
 CURRENCY = "currency"
+UNPRICED = "unpriced"
 BARE_STEP = "bare_step"
 
 

@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from advisor.domain import ESTIMATED, PRICE_KINDS, Market, Task
-from advisor.domain.results import ALONE, CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED
+from advisor.domain.results import ALONE, CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED, UNPRICED
 from advisor.domain.words import ENGINES
 from advisor.messages import (
     FieldName,
@@ -296,6 +296,11 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     # Types without a price are not counted as offers.
     count = max(counts["offers_considered"], sum(counts["rejected_by_reason"].values()))
     yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said)
+    yield (
+        "note",
+        t.listed(translated(text, t) for text in document["warnings"] if _code(text) == UNPRICED),
+        "",
+    )
     yield "more", t("brief.explain_none")
 
 

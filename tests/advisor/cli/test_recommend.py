@@ -218,3 +218,8 @@ def test_a_region_is_one_and_an_answer_names_the_clouds_that_have_it(shown, stde
             assert "--region takes one region; ask once for each of them" in said
     text = shown(*QUESTION, "--target-throughput", "500", "--cloud", "any", "--region", "eu-central-1")
     assert "only aws, alibaba: no other cloud names a region eu-central-1" in " ".join(text.split())
+
+
+def test_a_cloud_whose_commitments_nobody_lists_says_so(shown):
+    text = shown(*QUESTION, "--cloud", "azure", "--market", "commitment-3y", code=3)
+    assert "commitment prices are not known offline: azure" in " ".join(text.split())
