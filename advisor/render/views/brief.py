@@ -272,10 +272,16 @@ def _market_text(spec: Record, warnings: Sequence[str], t: Texts) -> str:
 
 
 def _borderline_rows(document: Record, t: Texts) -> Iterator[Row]:
+    for call in _worth_a_trial(document):
+        yield "try", borderline_sentence(call, t, clouds=covers_clouds(document))
+
+
+def _worth_a_trial(document: Record) -> Iterator[Record]:
+    """Yield the borderline candidates that would save more than a `_LITTLE`."""
     for call in borderline_calls(document):
         saved = [call[f"saves_usd_per_{per}"] or least for per, least in _LITTLE.items()]
         if all(usd >= least for usd, least in zip(saved, _LITTLE.values(), strict=True)):
-            yield "try", borderline_sentence(call, t, clouds=covers_clouds(document))
+            yield call
 
 
 def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
@@ -452,7 +458,7 @@ def sure_text(document: Record, t: Texts) -> str:
 def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
     """Yield the trials that settle an answer, each as a sentence and a command."""
     clouds = covers_clouds(document)
-    for key, calls in (("next.trial", calls_of_chosen(document)), ("next.other", borderline_calls(document))):
+    for key, calls in (("next.trial", calls_of_chosen(document)), ("next.other", _worth_a_trial(document))):
         for call in calls:
             usd, chance = per_hour(call["usd_per_hour"], t), percent(modest(call["probability"]))
             key = "next.share" if key == "next.trial" and call["count"] > 1 else key

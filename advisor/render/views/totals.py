@@ -217,8 +217,8 @@ def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
 
 
 def _safe_text(section: Record, costs: str, t: Texts) -> str:
-    """', or rent g7e.2xlarge (99 % sure): $2,457 a month': the safe spec, and whether anybody measured its GPU;
-    '' without one."""
+    """', or rent g7e.2xlarge (99 % sure): $2,457 a month': the safe spec, if any, and whether its GPU was
+    measured."""
     answer, pick = section["recommendation"], section["answer"]["spec"]
     if (spec := safe_spec(answer)) is None:
         return ""
