@@ -259,14 +259,13 @@ def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator
     titles = Message("TTFT"), Message("TPOT"), Message("end to end")
     for title, (name, _, field) in zip(titles, TIMES, strict=True):
         which, _, most = str(request.get(field) or "").rpartition(":")
-        limit = most and seconds_text(float(most) / (1 if name == "e2e" else 1000))
-        parts = [time_message(rates[f"{name}_seconds"], confidence)]
+        limit = float(most) / (1 if name == "e2e" else 1000) if most else None
+        parts = [time_message(rates[f"{name}_seconds"], confidence, "", None if which else limit)]
         tails = serving.get("percentiles", {}).get(f"{name}_seconds", {})
         for each in sorted({"p99", which} & tails.keys()):
             tail = Message("{which} {time}", which=each, time=seconds_text(tails[each]["median"]))
-            kept = Message("{time} (limit {limit})", time=tail, limit=limit)
-            parts.append(kept if most and each == which else tail)
-        parts += [Message("limit {limit}", limit=limit)] if most and not which else []
+            is_limited = limit is not None and each == which
+            parts.append(time_message(tails[each], confidence, each, limit) if is_limited else tail)
         if several or name != "tpot":
             yield title, Message("{parts}", parts=parts)
 
@@ -327,14 +326,18 @@ def api_message(api: Record, usd_per_hour: float) -> Message:
     return Message("{costs}; {turns}", costs=Message(text.text, **figures), turns=turns)
 
 
-def time_message(span: Record, confidence: float) -> Message:
-    """'mean 26 ms (90 % sure: under 33 ms)': the bound is that of the mean, not a percentile of requests."""
-    upper = inf if span["upper"] is None else span["upper"]
+def time_message(span: Record, confidence: float, which: str = "", limit: float | None = None) -> Message:
+    """'p99 343 ms (limit 500 ms; 90 % sure of 503 ms)': a percentile, or the mean, of a time with its bound
+    and, if any, its limit in seconds. The bound of a mean is no percentile of requests."""
+    text = Message("{time} ({percent:g} % sure of {most})")
+    if limit is not None:
+        text = Message("{time} (limit {limit}; {percent:g} % sure of {most})")
     return Message(
-        "mean {median} ({percent:g} % sure: under {upper})",
-        median=seconds_text(span["median"]),
+        text.text,
+        time=Message("{which} {time}", which=which or Message("mean"), time=seconds_text(span["median"])),
+        limit=None if limit is None else seconds_text(limit),
         percent=100 * confidence,
-        upper=seconds_text(upper, up=True),
+        most=seconds_text(inf if span["upper"] is None else span["upper"], up=True),
     )
 
 
