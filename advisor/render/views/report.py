@@ -152,7 +152,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     unproven = [t("answer.unproven")] if facts["spec"]["risk"] >= WEAK and leaves and not room.brief else []
     yield Paragraph(t.joined([t("answer.evidence", evidence=evidence, basis=basis), *unproven]), "note")
     if live := answer.get("live"):
-        yield Paragraph(live_sentence(live, t), "note")
+        yield Paragraph(_capitalised(live_sentence(live, t)), "note")
     if not section["complete"]:
         yield Paragraph(t("answer.saved"), "note")
     if price := list(price_call_leaves(answer, t)):
