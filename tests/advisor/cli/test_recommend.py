@@ -189,7 +189,7 @@ def test_loads_have_the_percentile_that_is_limited(answer, shown):
     ask = ("recommend", *SERVED, "meta-llama/Llama-3.1-8B", "--max-ttft-ms", "p99:2000")
     document, text = answer(*ask), shown(*ask, "--explain")
     assert "p99 TTFT ms" in text
-    assert "(limit 2 s)" in text
+    assert "(limit 2 s; 90 % sure of" in text
     for point in document["serving"]["front"]:
         told = format_rate(1000 * point["percentiles"]["ttft_seconds"]["p99"]["median"])
         assert f" {told} " in text
