@@ -101,15 +101,16 @@ def format_counted(count: float, noun: str) -> str:
     return f"{text} {noun}" if count == 1 else f"{text} {noun}s"
 
 
-# From this many hours on, minutes are left out.
-_WHOLE_HOURS = 48
+# From this many hours on, minutes are left out; from a week on, days are added, from two months on months.
+_WHOLE_HOURS, _WEEK, _MONTH = 48, 168, 730
 
 
 def format_span(hours: float, *, up: bool = False) -> str:
-    """The duration of a run as '48 min', '11 h 3 min' or '76 h'. It is rounded up if `up`, which an upper
-    bound needs."""
+    """The duration of a run as '48 min', '11 h 3 min', '76 h', '220 h (9 days)' or '6,709 h (9 months)'. It
+    is rounded up if `up`, which an upper bound needs."""
     if hours >= _WHOLE_HOURS:
-        return f"{math.ceil(hours) if up else round(hours):,} h"
+        long = f"{hours / _MONTH:,.0f} months" if hours >= 2 * _MONTH else f"{hours / 24:.0f} days"
+        return f"{math.ceil(hours) if up else round(hours):,} h" + (f" ({long})" if hours >= _WEEK else "")
     step = 60 if hours > 1 / 40 else 1
     return format_duration(step * math.ceil(3600 / step * hours) if up else 3600 * hours)
 
@@ -121,11 +122,11 @@ def ceil_span(hours: float) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as '45 s', '12 min' or '3 h 20 min': to the second below 90 s, else to the minute."""
+    """A duration as '45 s', '12 min' or '1 h 26 min': to the second below 90 s, else to the minute."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    if minutes < 90:
+    if minutes < 60:
         return f"{minutes} min"
     hours, rest = divmod(minutes, 60)
     return f"{hours} h {rest} min" if rest else f"{hours} h"

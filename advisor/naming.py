@@ -85,8 +85,7 @@ def other_names(request: NetworkQuestion) -> list[Message]:
     if not namesake:
         return taken
     not_it = Message(
-        "{name} is not {other}: for that network write {model} {other}",
-        name=name,
+        "another implementation than {other}, for which write {model} {other}",
         other=namesake,
         model=FieldName("model"),
     )

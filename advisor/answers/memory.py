@@ -35,6 +35,7 @@ from advisor.models.performance.memory.steps import (
     bundled_profile,
     profile_from,
 )
+from advisor.models.performance.networks import bundled_networks
 from advisor.questions.fields import wrong
 from advisor.questions.network import MemoryQuestion
 from advisor.questions.settled import language_hint
@@ -42,7 +43,7 @@ from advisor.questions.values import GpuFilter
 from advisor.render.views.memory import memory_document, memory_text
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
-_SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")
+_SQUARE, _TOKENS = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?"), re.compile(r"seq:[1-9][0-9]{0,5}")
 DEFAULT_OPTIMIZER = "momentum"
 # The least compute capability of cards with tensor cores, and of cards that compute bf16.
 _TENSOR_CORES, _BF16 = 7.0, 8.0
@@ -62,13 +63,21 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
         checkpointing=question.checkpointing,
         keeps_graph=question.keep_graph,
     )
+    text = (question.input or "").lower()
+    is_text = bool(_TOKENS.fullmatch(text)) and not is_own_code(question.network)
+    pixels = question.input_size or (None if is_text else _side(question.input))
+    size = text if is_text else f"3x{pixels}x{pixels}" if pixels else None
     workload = Question(
         reference=question.network,
         conditions=conditions,
-        pixels=question.input_size or _side(question.input),
+        pixels=pixels,
         confidence=question.confidence,
+        input=size,
     )
     try:
+        if not is_own_code(question.network):
+            facts = bundled_networks().find(question.network, size)
+            workload = replace(workload, network=facts.name, input=facts.input)
         result = answer_memory(workload, cards)
     except UsageError as error:
         if (error.code, error.field) == ("unknown_name", "model") and (
@@ -96,7 +105,10 @@ def _side(text: str | None) -> int | None:
     match = _SQUARE.fullmatch(text.lower())
     if not match:
         raise wrong(
-            "input", "{field} {text} is no square image", text=text, hint="write it as 3x384x384 or 384"
+            "input",
+            "{field} {text} is no square image",
+            text=text,
+            hint="write it as 3x384x384 or 384; a text as seq:384 tokens",
         )
     return int(match.group(1))
 
@@ -173,15 +185,15 @@ def _largest(
 
 def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
     """The memory profile from the table; a user's network is traced here with torch instead."""
-    reference, pixels = question.reference, question.pixels
+    reference = question.reference
     if not is_own_code(reference):
-        return bundled_profile(reference, f"3x{pixels}x{pixels}" if pixels else None)
+        return bundled_profile(reference, question.input)
     checked_reference(reference)
     if find_spec("torch") is None:
         raise UsageError(
             "tracing {network} needs torch", network=reference, field="model", hint=install_hint("sweep")
         )
-    return traced_profile(reference, steps, pixels)
+    return traced_profile(reference, steps, question.pixels)
 
 
 def traced_profile(reference: str, steps: Sequence[str], pixels: int | None = None) -> MemoryProfile:

@@ -224,7 +224,9 @@ def _explained(error: BaseException) -> tuple[str, int]:
         near = difflib.get_close_matches(error.option_name, error.possibilities or (), cutoff=_LIKE)
         error = click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx)
     if isinstance(error, click.ClickException):
-        return error.format_message(), error.exit_code
+        is_extra = "unexpected extra argument" in error.message
+        hint = "; several values of an option are one word: NAME,NAME" if is_extra else ""
+        return error.format_message() + hint, error.exit_code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         # click turns both into Abort.
         was_told = isinstance(error, Terminated) or isinstance(error.__cause__, Terminated)

@@ -244,7 +244,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         if all(limit.factor is not None for limit in missed):
             times = np.max([limit.factor for limit in missed if limit.factor is not None], axis=0)
             near = rows[times[rows] <= max(1.0, times[rows].min()) / GOOD_ENOUGH]
-            return int(self.in_order(request, table, near)[0])
+            return int(near[self.cost(request, table.take(near)).argmin()])
         row, reason = closest(limits, usd, rows)
         for limit in limits:
             if limit.reason == reason:

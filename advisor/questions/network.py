@@ -500,7 +500,7 @@ class MemoryQuestion(Question):
         where="cli",
         usual="the network's own",
     )
-    input: str | None = ask("The same, as 3x384x384.", Text("SIZE"), where="cli")
+    input: str | None = ask("The same, as 3x384x384, or seq:384 (tokens).", Text("SIZE"), where="cli")
     gpu: GpuFilter | None = ask(
         "Only these GPUs: names (T4,L4), or memory of one (24GiB..).", spec.GPUS, usual="those for rent"
     )

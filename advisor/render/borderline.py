@@ -209,7 +209,7 @@ _TO = {
     (True, False): Message("to reach the target"),
     (False, True): Message("to keep the limits"),
     (True, True): Message("to reach the target and keep the limits"),
-    (False, False): Message("to do this"),
+    (False, False): Message("that the price stays within {limit:usd}/h"),
 }
 _TO_SERVE = Message("to serve {users:,} users"), Message("to serve {users:,} users within the limits")
 
@@ -220,6 +220,9 @@ def _chance_message(chosen: Any, request: Any) -> Message:
     is_spot, is_doubtful = request.ends and chosen.spec.offer.market is Market.SPOT, doubt < SURE_PRICE
     aims, limits = (any(getattr(request, name, None) for name in names) for names in (_AIMS, _LIMITS))
     words = next(words for least, words in _WORDS if modest(chosen.probability) >= least)
+    if not (aims or limits):  # only the hourly price has a limit, whatever the rate
+        aim = Message(_TO[False, False].text, limit=request.max_usd_per_hour)
+        return Message(words.text, percent=100 * modest(chosen.probability), aim=aim)
     aim = _TO[aims, limits or is_doubtful]
     if users := getattr(request, "users", None):
         aim = Message(_TO_SERVE[limits or is_doubtful].text, users=users)
@@ -262,7 +265,7 @@ def _safe_message(answer: Judged[Any, Any]) -> Message | None:
     chosen, request, safe = answer.chosen, answer.request, answer.safe
     if chosen is None or chosen.probability is None or answer.is_safe:
         return None
-    if safe is None or _times_as_dear(safe, answer) > _REASON:
+    if safe is None or _times_as_dear(safe, answer) > _REASON or _takes_a_month_more(safe, answer):
         return _none_is_safe(answer)
     more = (safe.spec.total_usd_per_hour - chosen.spec.total_usd_per_hour) * HOURS_PER_MONTH
     dearer = Message("{more} more a month", more=f"${max(0.0, more):,.0f}")
@@ -294,6 +297,11 @@ def _times_as_dear(safe: Any, answer: Judged[Any, Any]) -> float:
     return float(safe.spec.total_usd_per_hour / chosen.spec.total_usd_per_hour)
 
 
+def _takes_a_month_more(safe: Any, answer: Judged[Any, Any]) -> bool:
+    runs = [getattr(each, "run", None) for each in (safe, answer.chosen)]
+    return None not in runs and runs[0].hours.median > runs[1].hours.median + HOURS_PER_MONTH
+
+
 def _none_is_safe(answer: Judged[Any, Any]) -> Message:
     """Return why no spec is safe, and the limits that the chosen one surely keeps, if that is all that it may
     miss."""
@@ -303,6 +311,11 @@ def _none_is_safe(answer: Judged[Any, Any]) -> Message:
         if answer.price_call and answer.price_call.cheaper:
             none = Message("nothing of as firm a price is {least:g} % sure")
         none = Message(none.text, code=SAFE, least=100 * request.confidence)
+    elif _takes_a_month_more(safe, answer):
+        name, hours = spec_name(safe.spec, request), safe.run.hours.median
+        none = Message(
+            "none within reason: {safe} would take {hours:hours}", code=SAFE, safe=name, hours=hours
+        )
     else:
         none = Message("none within reason: {safe} would cost {usd:usd}/h, {times:.2g} times as much")
         if any((each.probability or 0.0) >= request.confidence for each in answer.ranked if each != safe):

@@ -145,13 +145,16 @@ def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
     and what was never measured, then the source of its price, if known. If `has_risk`, this is a sentence
     that says how strong the evidence is."""
     provenance, price = spec["predicted"]["provenance"], spec.get("price")
+    never, is_modelled = never_measured(spec, t, names=True), provenance == Provenance.MODELLED
     rate = t.known(f"basis.{provenance}", provenance)
-    if test := spec["predicted"].get("withheld"):  # earlier versions lack it
+    if never:
+        rate = (t("basis.never") if is_modelled else rate) + t.aside(t("brief.comma").join(never))
+    says, test = [rate], spec["predicted"].get("withheld")
+    if test:  # earlier versions lack it
         half, held = f"{test['median_percent']:.2g}", f"{test['held_percent']:.0f}"
-        rate += t("answer.withheld" if has_risk else "brief.withheld", half=half, held=held)
-    elif provenance == Provenance.MODELLED and (has_risk or spec.get("probability") is None):
-        rate += t("brief.untested")
-    says = [rate, *never_measured(spec, t, names=True)]
+        says.append(t("answer.withheld" if has_risk else "brief.withheld", half=half, held=held))
+    elif is_modelled and (has_risk or spec.get("probability") is None):
+        says = [rate + t("brief.untested")]
     if price:
         kind = t.known("price." + price["kind"], price["kind"])
         says.append(t("answer.dated", kind=kind, date=price["as_of"]))
@@ -441,7 +444,7 @@ def cost_columns(t: Texts, spec: Record) -> list[Column]:
     """Return columns of costs and bottlenecks that suit specs like this one."""
     bound = columns_of(t, ("bound", lambda spec: bound_name(spec, t))) if "tuning" not in spec else []
     if spec.get("run"):
-        takes = ("run_takes", lambda spec: format_span(spec["run"]["hours"]["median"]))
+        takes = ("run_takes", lambda spec: t.local(format_span(spec["run"]["hours"]["median"])))
         return [*columns_of(t, takes, ("per_run", "run.usd.median", Look.COST)), *bound]
     if "serving" in spec:
         path = "cost.usd_per_million_output_tokens.median"

@@ -309,8 +309,8 @@ class NetworkTable:
                 return library, name
         spelt, tagless = self._spellings.get(_loose(name), ""), name.partition(".")[0]
         for names, written in (
-            (self._by_name, name),
             (self._by_name, spelt),
+            (self._by_name, name),
             (self._by_alias, name),
             (self._by_name, tagless),
             (self._by_alias, tagless),

@@ -24,6 +24,7 @@ LANGUAGE_TEXTS = FOLDER / "texts" / "language.json"
 # Codes as in `<html lang>`, the default first.
 LANGUAGES = ("en", "zh-CN")
 # Chinese has no spaces between words or after full-width punctuation.
+_SPANS = ((" days)", " 天)"), (" months)", " 个月)"))
 _SPACED = re.compile("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])|(?<=[，。；：）、]) ")  # noqa: RUF001
 
 
@@ -36,8 +37,7 @@ class Texts(Struct, frozen=True):
     def __call__(self, key: str, **values: object) -> str:
         """Return the text of a key with its blanks filled in; `KeyError` for an unknown key."""
         text = self.texts[key]
-        text = text.format(**values) if values else text
-        return text if self.language == LANGUAGES[0] else _SPACED.sub("", text)
+        return self.local(text.format(**values) if values else text)
 
     def known(self, key: str, otherwise: str) -> str:
         """Return the text of a key built from a value (`reason.too_slow`), or `otherwise` if it has none."""
@@ -59,8 +59,15 @@ class Texts(Struct, frozen=True):
         """Return a sentence in this language, else in English; `spell` writes the names of fields."""
         gettext_of = translator(self.language).gettext
         # gettext returns the header of its file as the translation of ''.
-        text = render(sentence, lambda text: gettext_of(text) if text else "", spell)
-        return text if self.language == LANGUAGES[0] else _SPACED.sub("", text)
+        return self.local(render(sentence, lambda text: gettext_of(text) if text else "", spell))
+
+    def local(self, text: str) -> str:
+        """Return a text with this language's spaces, and its words in durations: '220 h (9 days)'."""
+        if self.language == LANGUAGES[0]:
+            return text
+        for english, own in _SPANS:
+            text = text.replace(english, own)
+        return _SPACED.sub("", text)
 
 
 @cache

@@ -17,6 +17,7 @@ from advisor.messages import (
     Message,
     Spell,
     ceil_ms,
+    format_duration,
     format_rate,
     format_span,
     format_usd,
@@ -81,6 +82,9 @@ _ANYWHERE = Message("any region ({option})", option=FieldName("region"))
 _FAR_SMALLER = 5.0
 # Prices within the first ratio count as equal. A lower bound above the second share of the median is omitted.
 _NEAR, _AS_GOOD = 1.02, 0.98
+# In which order ways out come, by option; limits and settings have 1.
+_GIVEN_UP = {"--market": 0, "--cloud": 2, "--region": 2}
+_GIVEN_UP |= dict.fromkeys(("--epochs", "--samples", "--tokens", "--target-throughput", "--users"), 3)
 # A stage used less than this share is not named as the next bottleneck.
 _NEXT = 0.1
 
@@ -233,7 +237,8 @@ def _started(text: str, document: Record, t: Texts) -> str:
     if not run or said is None or (minutes := said.parameters["minutes"]) < 0.6 * run["hours"]["median"]:
         return text
     load = said.parameters.get("load")
-    return t("brief.loaded" if load else "brief.started", run=text, minutes=f"{minutes:g}", load=load)
+    times = {"minutes": format_duration(60 * minutes), "load": format_duration(60 * (load or 0))}
+    return t("brief.loaded" if load else "brief.started", run=text, **times)
 
 
 def _smaller(document: Record, t: Texts) -> Iterator[str]:
@@ -311,11 +316,8 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
 
 
 def _ways_in_order(ways: Sequence[Record]) -> list[Record]:
-    """Put the cheapest way first, then one that changes only limits, which users can change themselves."""
-    of_place = ("--cloud", "--region", "--market")
-    limits = [way for way in ways if all(each["option"] not in of_place for each in way["changes"])]
-    first = [*ways[:1], *limits[:1]] if limits and limits[0] is not ways[0] else [*ways[:1]]
-    return [*first, *(way for way in ways if way not in first)]
+    """Sort ways by what people give up first: another market, then a limit, another place, and less work."""
+    return sorted(ways, key=lambda way: max(_GIVEN_UP.get(each["option"], 1) for each in way["changes"]))
 
 
 def _machine(spec: Record, request: Record, t: Texts) -> str:
@@ -448,11 +450,12 @@ def sure_text(document: Record, t: Texts) -> str:
     if spec["probability"] is not None:
         return translated(next(iter(decision_of(document).get("sentences", ())), ""), t)
     predicted, run = spec["predicted"], spec.get("run")
+    sure = percent(predicted["confidence"])
+    if run:
+        return t("brief.unlimited", percent=sure, most=_most_of_run(spec, t))
     unit = t.known(f"unit.{predicted['unit']}", predicted["unit"])
-    rate = f"{lower_rate(predicted['throughput']['lower'])} {unit}"
-    bounds = t("brief.within", rate=rate, most=_most_of_run(spec, t)) if run else rate
-    key = "brief.unlimited" if run or spec.get("serving") else "brief.unaimed"
-    return t(key, percent=percent(predicted["confidence"]), bounds=bounds)
+    bounds = f"{lower_rate(predicted['throughput']['lower'])} {unit}"
+    return t("brief.unaimed", percent=sure, bounds=bounds)
 
 
 def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
@@ -480,7 +483,7 @@ def other_kinds(document: Record) -> Sequence[Record]:
     rivals = [chosen, *document["alternatives"]]
     for each in (chosen, *filter(lambda other: _is_worth(other, chosen), document["alternatives"])):
         if each is chosen or not any(_beats(rival, each) for rival in rivals if rival is not each):
-            first.setdefault(_kind(each), each)
+            first.setdefault((*_kind(each), _usd(each) < _usd(chosen)), each)
     others = list(first.values())[1:]
     shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
     # A run on a far smaller machine is easier to get, so it takes the second place.
@@ -552,29 +555,23 @@ def _usd(spec: Record) -> float:
     return float(spec["price"]["total_usd_per_hour"] if run is None else run)
 
 
-# Why a spec that costs less and is as sure is not the chosen one.
-_WHY = {
-    Behind.UNMEASURED: "brief.not_first",
-    Behind.TIME: "brief.as_dear_slower",
-    Behind.HOURLY: "brief.as_dear_hourly",
-}
-
-
 def _other(spec: Record, document: Record, t: Texts) -> str:
     """'g6.2xlarge (L4) $0.978/h, 71 % sure, p99 of a batch 48 ms'; a run has hours and cost, and without any
-    target or limit there is the rate."""
+    target or limit there is the rate. A spec that costs less ends with why it is not the chosen one."""
     clouds, request = covers_clouds(document), document["request"]
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
     market = t.known(f"market.{spec['market']}", spec["market"])
     place += f", {market}" if request["market"] == "any" else ""
     costs, doubt = per_hour(spec["price"]["total_usd_per_hour"], t), doubt_message(spec["price"])
     costs += t.aside(translated(doubt, t)) if doubt else ""
-    gpu = ""
+    chosen, gpu, why = document["recommendation"], "", spec.get("behind")
+    # Why a spec that costs less is not the chosen one; saved answers do not say it.
+    reason = t.known(f"behind.{why}", "") if _usd(spec) < _usd(chosen) else ""
     if spec["gpu"]:
-        never = never_measured(spec, t)
-        never += [t(_WHY[why])] if (why := spec.get("behind")) in _WHY else []
-        is_kin = spec["gpu"]["name"] == (document["recommendation"]["gpu"] or {}).get("name")
-        is_kin |= spec["gpu"]["count"] != (document["recommendation"]["gpu"] or {}).get("count")
+        never = [] if why == Behind.UNMEASURED or never_measured(chosen, t) else never_measured(spec, t)
+        never += [translated(spec["price"]["terms"], t)] if _is_of_others(spec) else []
+        kin = chosen["gpu"] or {}
+        is_kin = spec["gpu"]["name"] == kin.get("name") or spec["gpu"]["count"] != kin.get("count")
         number = f"{spec['gpu']['count']} x " if spec.get("run") and is_kin else ""
         gpu = t.aside(t("brief.comma").join([number + gpu_text(spec["gpu"]["name"]), *never]))
     run, predicted = spec.get("run"), spec["predicted"]
@@ -590,4 +587,9 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
         says.append(f"{format_rate(predicted['throughput']['median'])} {t.known(f'unit.{unit}', unit)}")
         says.append(_per_million(spec, t))
         times = []
-    return t("brief.comma").join(filter(None, [*says, *times]))
+    return t("brief.comma").join(filter(None, [*says, *times])) + reason
+
+
+def _is_of_others(spec: Record) -> bool:
+    """Return whether an instance on demand is a machine of other people, who rent it through the cloud."""
+    return bool(spec["market"] == Market.ON_DEMAND and spec["price"].get("terms"))

@@ -81,12 +81,14 @@ def _bounds(peak: GpuPeak) -> dict[str, float]:
 def memory_text(answer: MemoryAnswer) -> str:
     """Return the answer for a terminal."""
     peak, question, conditions = answer.peak, answer.question, answer.question.conditions
-    words = [question.reference, str(conditions.task), f"batch {conditions.batch_size}"]
-    words += [str(conditions.precision)]
-    words += [str(conditions.optimizer)] if conditions.task == "training" else []
+    name, size = question.network or question.reference, question.input or ""
+    words = [name if name == question.reference else f"{name} ({question.reference})", str(conditions.task)]
+    words += [f"{size[4:]} tokens" if size.startswith("seq:") else size] if size else []
+    words += [f"batch {conditions.batch_size}", str(conditions.precision)]
+    if conditions.task == "training":
+        words.append("SGD with momentum" if conditions.optimizer == "momentum" else str(conditions.optimizer))
     words += ["checkpointing"] if conditions.checkpointing else []
     words += ["without no_grad"] if conditions.keeps_graph else []
-    words += [f"{question.pixels} pixels"] if question.pixels else []
     rows = [(name, format_mib(max(0.0, mib)), why) for name, mib, why in _parts(peak)]
     header = ("GPU", "memory", f"batch {conditions.batch_size}", "probability", "largest batch")
     cards = [

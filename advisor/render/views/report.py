@@ -217,20 +217,12 @@ def _payers_facts(section: Record, t: Texts) -> Facts:
     )
 
 
-# Why a spec as cheap within the error is not the pick.
-_LEVEL = {
-    Behind.TIME: "brief.as_dear_slower",
-    Behind.HOURLY: "brief.as_dear_hourly",
-    Behind.UNMEASURED: "take.unmeasured",
-}
-
-
 def _level_texts(section: Record, t: Texts) -> Iterator[str]:
     """Yield the specs as cheap as the pick within the error, and why they are not it, unless a row has them:
-    'g7e.2xlarge ($62.66) and g6e.2xlarge ($63.87), the same cost within the error, slower'."""
+    'g7e.2xlarge ($62.66) and g6e.2xlarge ($63.87): costs this close count as equal, ..'."""
     answer = section["recommendation"]
     others, clouds = other_kinds(answer)[:2], covers_clouds(answer)
-    for why, key in _LEVEL.items():
+    for why in (Behind.TIME, Behind.HOURLY, Behind.UNMEASURED):
         specs = [each for each in answer["alternatives"] if each.get("behind") == why and each not in others]
         costs = [run_usd(spec) or per_month(spec["price"]["total_usd_per_hour"]) for spec in specs[:_MORE]]
         names = [
@@ -238,7 +230,7 @@ def _level_texts(section: Record, t: Texts) -> Iterator[str]:
             for spec, usd in zip(specs, costs, strict=False)
         ]
         if names:
-            yield t("take.level", names=all_of(names, t), why=t(key))
+            yield all_of(names, t) + t(f"behind.{why}")
 
 
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:

@@ -117,12 +117,15 @@ class GpuPeak(Struct, frozen=True, kw_only=True):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """The question of `advisor memory`; `pixels` is the side of its images, None for the usual one."""
+    """The question of `advisor memory`; `pixels` is the side of its images, None for the usual one. `network`
+    and `input` are what a bundled network's name and size were taken as."""
 
     reference: str
     conditions: Conditions
     pixels: int | None
     confidence: float
+    network: str | None = None
+    input: str | None = None
 
 
 class OnGpu(Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ def test_the_dollars_of_a_bound_are_its_hours_at_the_price_shown(answer, brief, 
     run, price = spec["run"], spec["price"]
     assert price["total_low_usd_per_hour"] < price["total_high_usd_per_hour"]
     assert run["usd"]["upper"] == pytest.approx(run["hours"]["upper"] * price["total_usd_per_hour"])
-    bound = f" and ${run['usd']['upper']:.2f})"
+    bound = f" and ${run['usd']['upper']:.2f}"
     assert bound in brief(ANY_CLOUD)
     report = json.loads(shown("report", *ANY_CLOUD.split()[1:], "--format", "json"))
     assert report["totals"]["safe"]["run_usd"] == pytest.approx(run["usd"]["upper"])
