@@ -298,8 +298,8 @@ def _times_as_dear(safe: Any, answer: Judged[Any, Any]) -> float:
 
 
 def _takes_a_month_more(safe: Any, answer: Judged[Any, Any]) -> bool:
-    runs = [getattr(each, "run", None) for each in (safe, answer.chosen)]
-    return None not in runs and runs[0].hours.median > runs[1].hours.median + HOURS_PER_MONTH
+    runs: list[Any] = [getattr(each, "run", None) for each in (safe, answer.chosen)]
+    return None not in runs and bool(runs[0].hours.median > runs[1].hours.median + HOURS_PER_MONTH)
 
 
 def _none_is_safe(answer: Judged[Any, Any]) -> Message:

@@ -24,6 +24,8 @@ _KINDS = {
     OBSERVED: (Message("seen {day}"), Message("disk price seen once")),
     LIST: (Message("listed {day}"), Message("disk listed long ago")),
 }
+# A spec at a firmer price is named up to this many times the cost of the chosen one.
+_MOST_TIMES = 3.0
 _TODAY = Message("{kinds}; today's may be {range}")
 PER = {
     "hour": Message("/h"),
@@ -60,7 +62,8 @@ def _doubt(call: Record, *, clouds: bool) -> Message | None:
     if not kinds or chosen["high_usd_per_hour"] <= SURE * chosen["low_usd_per_hour"]:
         return None
     doubt = Message(_TODAY.text, kinds=kinds, range=_range(chosen, call))
-    if listed is None or listed == chosen:
+    dear = listed is not None and listed["cost"]["median"] > _MOST_TIMES * chosen["cost"]["median"]
+    if listed is None or listed == chosen or dear:
         return doubt
     named = Message("{name}", name=type_name(listed, clouds=clouds))
     if listed["market"] != chosen["market"]:

@@ -69,7 +69,7 @@ def folded_command(command: str, width: int) -> list[str]:
 
 # Prevents line breaks between a number and its unit, and between the parts of a time.
 _GLUE = "\x1f"
-_GLUED = re.compile(r"(?<=\d) (?=(?:h|min|s|ms|GiB)\b)|(?<=\d[ \u00a0]h) (?=\d+ min)")
+_GLUED = re.compile(r"(?<=\d) (?=(?:h|min|s|ms|GiB|days|months)\b)|(?<=\d[ \u00a0]h) (?=\d+ min)")
 
 
 def glued(text: str) -> str:

@@ -228,3 +228,53 @@ def test_what_a_smaller_format_would_cost_is_what_asking_for_it_costs_where_pric
     named, price = step["instead"], first["price"]["total_usd_per_hour"]
     assert (named["instance_type"], named["count"]) == (first["instance_type"], first["count"])
     assert named["total_usd_per_hour"] == pytest.approx(price)
+
+
+YEARS = shlex.split("recommend --task training --model resnet50 --epochs 90")
+
+
+def words_of(*words):
+    """What a command prints, as one line."""
+    answer = recorded([*YEARS, *words])
+    return " ".join((answer["text"] + answer["stderr"]).replace("\u00a0", " ").split())
+
+
+def test_a_run_of_months_says_so_and_no_longer_one_is_called_safe():
+    months = words_of("--market", "spot", "--max-price", "0.1")
+    assert "done in 6,709 h (9 months)" in months
+    assert "sure that the price stays within $0.100/h" in months
+    assert re.search(r"safe none within reason: c7a.medium would take [\d,]+ h \(\d+ months\)", months)
+
+
+def test_what_costs_less_says_why_it_is_not_first_and_what_has_no_limit_is_said():
+    slower = words_of("--max-price", "1")
+    assert "$76.10: costs this close count as equal, and the quicker comes first" in slower
+    assert "within 172 h (7 days) and $138; no limit on hours or cost" in slower
+    of_others = words_of("--cloud", "any", "--market", "any", "--max-cost", "20")
+    assert "other people's hosts" in of_others
+    assert "$8.74: cheaper, but its price is less sure" in of_others
+
+
+def test_the_nearest_costs_least_and_ways_out_begin_with_another_market_and_end_with_less_work():
+    missed = words_of("--max-hours", "72", "--max-cost", "60")
+    assert "nearest g7e.2xlarge" in missed
+    ways = [missed.find(f"{way} (not") for way in ("--market spot", "--max-cost 97", "--cloud any")]
+    assert -1 < ways[0] < ways[1]
+    assert ways[2] == -1 or ways[1] < ways[2]
+    assert "--epochs 49" not in missed
+
+
+def test_memory_takes_a_text_of_any_length_and_says_what_it_took():
+    answer = recorded(shlex.split("memory --model bert-base --input seq:512 --gpu T4"))
+    assert answer["text"].startswith("bert-base-uncased (bert-base), training, 512 tokens, batch 32, amp")
+    assert answer["document"]["peak_mib"]["median"] > 8000
+    answer = recorded(shlex.split("memory --model yolov8 --gpu T4"))
+    assert answer["text"].startswith("yolov8s (yolov8), training, 3x640x640, batch 32")
+
+
+def test_instances_that_are_listed_by_spaces_are_shown_to_go_in_one_word():
+    answer = recorded(
+        shlex.split("compare --task training --model resnet50 --instance g4dn.xlarge g5.xlarge")
+    )
+    assert answer["code"] == 2
+    assert "one word: NAME,NAME" in answer["stderr"]
