@@ -565,8 +565,7 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     costs, doubt = per_hour(spec["price"]["total_usd_per_hour"], t), doubt_message(spec["price"])
     costs += t.aside(translated(doubt, t)) if doubt else ""
     chosen, gpu, why = document["recommendation"], "", spec.get("behind")
-    # Why a spec that costs less is not the chosen one; saved answers do not say it.
-    reason = t.known(f"behind.{why}", "") if _usd(spec) < _usd(chosen) else ""
+    reason = t.known(f"behind.{why}", "")  # '' if it costs more, and in saved answers
     if spec["gpu"]:
         never = [] if why == Behind.UNMEASURED or never_measured(chosen, t) else never_measured(spec, t)
         never += [translated(spec["price"]["terms"], t)] if _is_of_others(spec) else []
