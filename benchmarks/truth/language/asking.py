@@ -16,7 +16,7 @@ from advisor.infra.build.fitting.serving import conditioned_on, fit_serving, row
 from advisor.infra.build.language_sources.rows import ServingRow
 from advisor.infra.build.language_sources.sheets import bundled_gpu_facts
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.deployments import Deployment, ServingObservation, Traffic
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
 from advisor.models.language.serving.predictor import regime_of
@@ -41,8 +41,25 @@ def refitted(rows: Sequence[ServingRow]) -> ServingPredictor:
 
 
 def conditioned(predictor: ServingPredictor, rows: Sequence[ServingRow]) -> ServingPredictor:
-    """What is known once a user measured the rows."""
-    return conditioned_on(predictor, _values(rows))
+    """What is known once a user measured the rows: of a closed loop TTFT and TPOT, as a trial's file has
+    them; of other loads what the row has."""
+    loops = [row for row in rows if row.kind == "closed"]
+    trials = [
+        ServingObservation(
+            _deployment(row),
+            _traffic(row),
+            row.concurrency,
+            ttft_seconds=_if_measured(row.ttft_seconds),
+            tpot_seconds=_if_measured(row.tpot_seconds),
+        )
+        for row in loops
+    ]
+    others = [row for row in rows if row.kind != "closed"]
+    return conditioned_on(predictor.conditioned(trials), _values(others))
+
+
+def _if_measured(seconds: float) -> float | None:
+    return seconds if seconds > 0 else None
 
 
 def _values(rows: Sequence[ServingRow]) -> list[MeasuredValue]:
