@@ -220,6 +220,7 @@ def _chance_message(chosen: Any, request: Any) -> Message:
     is_spot, is_doubtful = request.ends and chosen.spec.offer.market is Market.SPOT, doubt < SURE_PRICE
     aims, limits = (any(getattr(request, name, None) for name in names) for names in (_AIMS, _LIMITS))
     words = next(words for least, words in _WORDS if modest(chosen.probability) >= least)
+    aims = aims or not (limits or request.max_usd_per_hour)  # a new task's target has a name of its own
     if not (aims or limits):  # only the hourly price has a limit, whatever the rate
         aim = Message(_TO[False, False].text, limit=request.max_usd_per_hour)
         return Message(words.text, percent=100 * modest(chosen.probability), aim=aim)

@@ -65,10 +65,10 @@ def unit_name(section: Record, t: Texts) -> str:
     return t.known(f"unit.{unit}", unit)
 
 
-def asked_text(document: Record, t: Texts) -> str:
-    """Return the question and its aims: 'resnet50 inference; 2,000 images/s or more', 'Qwen/Qwen3-8B
-    finetuning; method qlora; 50M tokens'."""
-    request = document["request"]
+def asked_text(document: Record, t: Texts, but_for: str = "") -> str:
+    """Return the question and its aims, but for one field: 'resnet50 inference; 2,000 images/s or more',
+    'Qwen/Qwen3-8B finetuning; method qlora; 50M tokens'."""
+    request = {**document["request"], but_for: None}
     aims = aimed_at(request, t) if "asked" in document else t.listed(_limits(request, t))
     return t.listed(filter(None, (_asked(document, t), goal_text(request, t), aims)))
 

@@ -64,12 +64,17 @@ from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, local_or_orde
 from advisor.render.views.specs import TIMES, api_message, machine_message, placement_message, tuning_messages
 
 Record = Mapping[str, Any]
-# The most rows below the first line, and the lines that one may have if it has a shorter text.
-ROWS, LINES_OF_A_ROW = 12, 2
+# Lines of an answer, which what it must say may exceed.
+LINES = 12
 # A row: the key of its title, its text, then shorter versions of it.
 Row = tuple[str, ...]
-# Rows to leave out if there are too many, in this order.
-_SPARED = ("second", "way_3", "more", "try", "cheaper", "bound", "trial", "looked", "note", "take")
+# Rows to shorten where there are too many lines, in this order; those that may go are left out once they have
+# no shorter text.
+_SPARED = (
+    *("more", "way_3", "note", "basis", "does", "try", "cheaper", "assumed", "price", "for", "looked"),
+    *("note", "second", "take"),
+)
+_MAY_GO = frozenset(("more", "second", "way_3", "note", "try", "cheaper", "looked"))
 # Least savings, in dollars, for which a borderline spec gets a line.
 _LITTLE = {"month": 10.0, "run": 1.0}
 # A spec counts as faster only above this ratio of speeds.
@@ -90,7 +95,7 @@ _NEXT = 0.1
 
 
 def brief_text(document: Record) -> str:
-    """Return the answer for a terminal, in `ROWS` rows: the spec, or that no spec meets the question.
+    """Return the answer for a terminal, in about `LINES` lines: the spec, or that no spec meets the question.
     `--explain` prints the rest."""
     t = report_texts("en")
     spec = document["recommendation"] or document["nearest"]
@@ -137,18 +142,23 @@ def head_line(spec: Record, document: Record, t: Texts) -> str:
 
 
 def fitted(head: str, rows: Sequence[Row], t: Texts) -> list[str]:
-    """Return the lines of a head and of at most `ROWS` rows. A row takes the longest of its texts that fits
-    into `LINES_OF_A_ROW`, else the shortest."""
-    texts = {name: variants for name, *variants in rows if variants and variants[0]}
+    """Return the lines of a head and its rows. If there are more than `LINES`, rows of `_SPARED` are
+    shortened or left out, by the least that is enough. A safe spec is an alternative: others may go."""
+    texts = {name: list(filter(None, variants)) for name, *variants in rows if variants and variants[0]}
+    folds = {name: folded(variants[0], WIDTH - INDENT) for name, variants in texts.items()}
+    top = folded(head, indent=2)
+    may_go = _MAY_GO | ({"take"} if "safe" in folds else set())
     for name in _SPARED:
-        if len(texts) > ROWS:
-            texts.pop(name, None)
-    lines = folded(head, indent=2)
-    for name, variants in texts.items():
-        folds = [folded(text, WIDTH - INDENT) for text in variants]
-        fits = next((fold for fold in folds if len(fold) <= LINES_OF_A_ROW), folds[-1])
-        lines += [fact("" if number else t(f"brief.{name}"), line) for number, line in enumerate(fits)]
-    return lines
+        while name in folds and len(top) + sum(map(len, folds.values())) > LINES:
+            if texts[name][1:]:
+                texts[name].pop(0)
+                folds[name] = folded(texts[name][0], WIDTH - INDENT)
+                continue
+            if name in may_go:
+                del folds[name]
+            break
+    facts = ((name, number, line) for name, lines in folds.items() for number, line in enumerate(lines))
+    return top + [fact("" if number else t(f"brief.{name}"), line) for name, number, line in facts]
 
 
 def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
@@ -173,7 +183,7 @@ def whole_rows(section: Record, t: Texts, spell: Spell = option_name) -> dict[st
 def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_name) -> Iterator[Row]:
     """Yield the rows below the headline of an answer. `spell` writes the names of the question's fields."""
     spec, request = document["recommendation"], document["request"]
-    yield "for", asked
+    yield "for", asked, asked_text(document, t, but_for="context_tokens")
     yield "on", _machine(spec, request, t)
     yield "does", *(_started(text, document, t) for text in _rate(spec, request, t))
     yield "bound", *_bound(spec, request, t)
@@ -486,11 +496,11 @@ def other_kinds(document: Record) -> Sequence[Record]:
             first.setdefault((*_kind(each), _usd(each) < _usd(chosen)), each)
     others = list(first.values())[1:]
     shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
-    # A run on a far smaller machine is easier to get, so it takes the second place.
+    # A far smaller machine is easier to get, so it comes first.
     sure = [each for each in document["alternatives"] if _keeps(each)] if chosen.get("run") else []
     small = min(sure, key=_hourly, default=chosen)
     if _hourly(small) * _FAR_SMALLER < _hourly(chosen):
-        others = [*(each for each in others[:1] if each is not small), small, *others[1:]]
+        others = [small, *(each for each in others if each is not small)]
     return [
         each
         for each in others

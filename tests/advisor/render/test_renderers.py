@@ -25,7 +25,7 @@ from advisor.render.borderline import verify_command
 from advisor.render.document import Sources, plain, recommendation_document
 from advisor.render.records import risk
 from advisor.render.tables import recommendation_csv
-from advisor.render.views.brief import LINES_OF_A_ROW, ROWS, brief_text
+from advisor.render.views.brief import brief_text
 from advisor.render.views.whole import recommendation_markdown, whole_text
 from tests.advisor.render.schemas import assert_keeps
 from tests.alike import assert_golden_text
@@ -98,7 +98,7 @@ def test_the_document_keeps_its_schema(changes):
 
 @pytest.mark.parametrize("kind", [None, *CloseCallKind])
 @pytest.mark.parametrize("run", [None, RUN_TIME])
-def test_text_has_a_dozen_rows_of_two_lines_of_a_hundred_columns_whatever_the_answer_holds(run, kind):
+def test_text_has_a_dozen_lines_of_a_hundred_columns_whatever_the_answer_holds(run, kind):
     name, latency = "x{}.48xlarge-with-a-long-name", Latency(p50_seconds=0.1, p99_seconds=0.2)
     many = tuple(candidate(name.format(i), run=run, latency=latency) for i in range(40))
     reasons = tuple(rejected(f"t{i}.xlarge", 0.1, detail="because " * 40) for i in range(60))
@@ -112,8 +112,7 @@ def test_text_has_a_dozen_rows_of_two_lines_of_a_hundred_columns_whatever_the_an
     }
     lines = brief_text(document(**holds)).splitlines()
     titles = [line for line in lines[1:] if line[2] != " "]
-    assert len(titles) <= ROWS
-    assert len(lines) <= 2 + LINES_OF_A_ROW * ROWS
+    assert len(lines) <= 15
     for title in ("for", "does", "how sure", "based on"):
         assert any(line.startswith(f"  {title}  ") for line in titles)
     assert max(map(len, lines)) <= 100
