@@ -154,8 +154,8 @@ def run_usd(spec: Record | None) -> float | None:
 
 
 def is_committed(spec: Record) -> bool:
-    """Return whether a spec is paid for its whole term, used or not."""
-    return str(spec["market"]).startswith("commitment")
+    """Return whether a spec is paid for its whole term, used or not; a predicted one names no market."""
+    return str(spec.get("market")).startswith("commitment")
 
 
 def most_run_usd(spec: Record) -> float | None:

@@ -71,10 +71,10 @@ Row = tuple[str, ...]
 # Rows to shorten where there are too many lines, in this order; those that may go are left out once they have
 # no shorter text.
 _SPARED = (
-    *("more", "way_3", "note", "basis", "does", "try", "cheaper", "assumed", "price", "for", "looked"),
-    *("note", "second", "take"),
+    *("more", "way_3", "basis", "does", "try", "cheaper", "note", "assumed", "price", "for"),
+    *("looked", "second"),
 )
-_MAY_GO = frozenset(("more", "second", "way_3", "note", "try", "cheaper", "looked"))
+_MAY_GO = frozenset(("more", "way_3", "try", "cheaper", "looked", "second"))
 # Least savings, in dollars, for which a borderline spec gets a line.
 _LITTLE = {"month": 10.0, "run": 1.0}
 # A spec counts as faster only above this ratio of speeds.
@@ -143,18 +143,17 @@ def head_line(spec: Record, document: Record, t: Texts) -> str:
 
 def fitted(head: str, rows: Sequence[Row], t: Texts) -> list[str]:
     """Return the lines of a head and its rows. If there are more than `LINES`, rows of `_SPARED` are
-    shortened or left out, by the least that is enough. A safe spec is an alternative: others may go."""
+    shortened or left out, by the least that is enough."""
     texts = {name: list(filter(None, variants)) for name, *variants in rows if variants and variants[0]}
     folds = {name: folded(variants[0], WIDTH - INDENT) for name, variants in texts.items()}
     top = folded(head, indent=2)
-    may_go = _MAY_GO | ({"take"} if "safe" in folds else set())
     for name in _SPARED:
         while name in folds and len(top) + sum(map(len, folds.values())) > LINES:
             if texts[name][1:]:
                 texts[name].pop(0)
                 folds[name] = folded(texts[name][0], WIDTH - INDENT)
                 continue
-            if name in may_go:
+            if name in _MAY_GO:
                 del folds[name]
             break
     facts = ((name, number, line) for name, lines in folds.items() for number, line in enumerate(lines))
@@ -399,7 +398,7 @@ def _most_of_run(spec: Record, t: Texts) -> str:
 def _times(
     spec: Record, request: Record, t: Texts, *, is_short: bool = False, with_limits: bool = True
 ) -> Iterator[str]:
-    """Yield 'p99 of a batch 48 ms (limit 50; 90 % sure of 52.3)' if limited; for a served model the limited
+    """Yield 'p99 of a batch 48 ms (limit 50; 90 % sure of at most 52)' if limited; for a served model limited
     times of a request, then the means of the others. `is_short`: only limited times, if there are any;
     `with_limits`: each limited time with its limit and its bound."""
     confidence = spec["predicted"]["confidence"] if with_limits and spec["probability"] is not None else None
@@ -428,7 +427,7 @@ def _times(
 
 
 def _limited(time: str, limit: float, upper: float | None, confidence: float | None, t: Texts) -> str:
-    """'TTFT p99 343 ms (limit 500; 90 % sure of 503)': a time with its limit and bound, in seconds, which
+    """'TTFT p99 343 ms (limit 500; 90 % sure of at most 503)': a time, its limit and bound, in seconds, which
     are written in the unit of the time if they have the same; without a `confidence` only the time."""
     unit = f" {time.rpartition(' ')[2]}"
     if confidence is None:
@@ -491,13 +490,14 @@ def other_kinds(document: Record) -> Sequence[Record]:
     chosen, safe = document["recommendation"], decision_of(document).get("safe") or {}
     first: dict[Any, Record] = {}
     rivals = [chosen, *document["alternatives"]]
-    for each in (chosen, *filter(lambda other: _is_worth(other, chosen), document["alternatives"])):
+    worth = [each for each in document["alternatives"] if _is_worth(each, chosen)]
+    for each in (chosen, *worth):
         if each is chosen or not any(_beats(rival, each) for rival in rivals if rival is not each):
             first.setdefault((*_kind(each), _usd(each) < _usd(chosen)), each)
     others = list(first.values())[1:]
     shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
     # A far smaller machine is easier to get, so it comes first.
-    sure = [each for each in document["alternatives"] if _keeps(each)] if chosen.get("run") else []
+    sure = [each for each in worth if _keeps(each)] if chosen.get("run") else []
     small = min(sure, key=_hourly, default=chosen)
     if _hourly(small) * _FAR_SMALLER < _hourly(chosen):
         others = [small, *(each for each in others if each is not small)]

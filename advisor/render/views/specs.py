@@ -327,11 +327,11 @@ def api_message(api: Record, usd_per_hour: float) -> Message:
 
 
 def time_message(span: Record, confidence: float, which: str = "", limit: float | None = None) -> Message:
-    """'p99 343 ms (limit 500 ms; 90 % sure of 503 ms)': a percentile, or the mean, of a time with its bound
-    and, if any, its limit in seconds. The bound of a mean is no percentile of requests."""
-    text = Message("{time} ({percent:g} % sure of {most})")
+    """'p99 343 ms (limit 500 ms; 90 % sure of at most 503 ms)': a percentile, or the mean, of a time with its
+    bound and, if any, its limit in seconds. The bound of a mean is no percentile of requests."""
+    text = Message("{time} ({percent:g} % sure of at most {most})")
     if limit is not None:
-        text = Message("{time} (limit {limit}; {percent:g} % sure of {most})")
+        text = Message("{time} (limit {limit}; {percent:g} % sure of at most {most})")
     return Message(
         text.text,
         time=Message("{which} {time}", which=which or Message("mean"), time=seconds_text(span["median"])),

@@ -78,7 +78,7 @@ def test_a_gamble_is_told_its_cures_and_a_named_instance_is_under_the_load_that_
     assert "or take 2 x g6e.xlarge (L40S)" in brief
     assert next(step for step in result["serving"]["steps"])["gives"]["probability"] >= sure
     assert "or ask --precision fp8: this instance, 97 % sure" in brief
-    assert "mean TPOT 46.1 ms (limit 50; 90 % sure of 54.7)" in brief.replace("\u00a0", " ")
+    assert "mean TPOT 46.1 ms (limit 50; 90 % sure of at most 54.7)" in brief.replace("\u00a0", " ")
     assert "$0.60 per million output tokens" in brief
     assert "(--explain)" in brief[brief.index(" trial ") : brief.index(" safe ")]
     words = [*LARGE.split(), "--input-tokens", "3000", "--output-tokens", "400"]

@@ -15,8 +15,8 @@ COMMANDS = table("commands")["commands"]
 FIT_A_TERMINAL = ("catalog", "predict")
 
 
-# An answer with an unsure price, a trial, a safe spec and an API has so many.
-MOST_LINES = 18
+# An unsure price, a trial, a safe spec and an API need so many more.
+MOST_LINES = {"generation-api": 21}
 
 
 @pytest.mark.vector
@@ -24,7 +24,7 @@ MOST_LINES = 18
 def test_an_answer_has_about_twelve_lines(shown, monkeypatch, name):
     monkeypatch.setenv("ADVISOR_TODAY", "2026-11-28")
     text = shown("recommend", *ANSWERS[name].split())
-    assert len(text.splitlines()) <= MOST_LINES
+    assert len(text.splitlines()) <= MOST_LINES.get(name, 16)
     assert max(map(len, text.splitlines())) <= 100
     assert_golden_text(GOLDEN / "brief" / f"{name}.txt", text)
 
