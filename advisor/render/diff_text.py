@@ -185,7 +185,8 @@ def _paid(workload: Document) -> str:
     cost, run, new = workload["cost"], workload.get("run_usd"), workload["pick"]["new"]
     paid = cost_text(run, " for the run") if run else cost_text(cost, _AN_HOUR)
     if not run:
-        month = (short_usd(per_month(cost[day])) for day in ("old", "new"))
+        planned = workload["month_usd"]  # of a run its planned ones, of a committed one what is owed
+        month = (short_usd(planned[day] or per_month(cost[day])) for day in ("old", "new"))
         paid += f", {' -> '.join(dict.fromkeys(month))} a month"
     kind = report_texts("en").known(f"price.{new['price_kind']}", new["price_kind"])
     return f"{paid}, at the {kind} of {new['price_as_of']}" if new["price_kind"] in _SEEN else paid

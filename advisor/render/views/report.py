@@ -275,7 +275,8 @@ def _compared(section: Record, t: Texts, room: Room) -> Iterator[Leaf]:
     unlimited = answer["recommendation"]["probability"] is None
     about["may"] = t("rejected.can" if unlimited else "rejected.may")
     dear = [t("rejected.dear")] if covers_clouds(answer) else []
-    yield Paragraph(t.joined([t("rejected.by", **about, reasons=t.listed(counts)), *dear]))
+    key = "rejected.by" if left else "rejected.none"
+    yield Paragraph(t.joined([t(key, **about, reasons=t.listed(counts)), *dear]))
     rows = _compared_rows(section, 3 + min(_MORE, room.alternatives))
     several = len({row["market"] for row in rows}) > 1
 

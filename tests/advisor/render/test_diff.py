@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.messages import format_rate
+from advisor.messages import format_rate, short_usd
 from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, difference_text
 from tests.advisor.render.schemas import assert_keeps
@@ -143,6 +143,17 @@ def test_months_that_count_other_workloads_are_told_as_such():
     assert f"a month (-${usd}): Tuning (no runs a month now) -${usd}\n" in text
     assert "Tuning: the pick stays" in text
     assert f"  runs a month: 2 -> not set (${usd} a month)" in text
+
+
+def test_a_run_that_becomes_a_commitment_is_compared_by_what_its_months_cost():
+    before, after = mixed_report(), mixed_report()
+    for report in (before, after):
+        report["workloads"][2]["runs_per_month"] = 2
+    chosen = after["workloads"][2]["recommendation"]["recommendation"]
+    chosen["market"] = "commitment-1y"
+    runs, owed = 2 * chosen["run"]["usd"]["median"], 730 * chosen["price"]["total_usd_per_hour"]
+    line = next(line for line in difference_text(compared(before, after)).splitlines() if "Tuning: " in line)
+    assert f"{short_usd(runs)} -> {short_usd(owed)} a month" in line
 
 
 def test_a_monthly_sum_says_what_each_workload_adds_to_its_change():
