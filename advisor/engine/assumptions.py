@@ -258,8 +258,8 @@ def ranking_assumptions(
         return [miss] if can_miss else []
     ranked = Message("ranked by {cost} at the median rate", cost=cost)
     if can_miss:
-        return [Message("{ranked} x (1 + the chance of a miss)", ranked=ranked)]
-    if is_limited:
+        ranked = Message("{ranked} x (1 + the chance of a miss)", ranked=ranked)
+    if is_limited and request.ends:
         return [ranked]
     return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 
