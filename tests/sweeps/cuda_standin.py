@@ -220,7 +220,7 @@ def worker_environment(**settings: Any) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    import importlib
+    import runpy
 
     import pynvml
 
@@ -231,4 +231,4 @@ if __name__ == "__main__":
         gpu.processes += [(1, 300.0)] * seen.neighbours
         pynvml.nvmlLib = Driver(gpu)
         program = sys.argv.pop(1) if len(sys.argv) > 1 else "advisor.sweeps.worker"
-        importlib.import_module(f"{program}.__main__").main()
+        runpy.run_module(program, run_name="__main__", alter_sys=True)

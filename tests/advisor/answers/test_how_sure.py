@@ -64,6 +64,7 @@ TUNING = st.builds(
 NO_TRIAL = (
     "trials cannot run",
     "`advisor verify` cannot run",
+    "`advisor verify` does not tune",
     "no trial settles a price",
     "a trial of one GPU",
     "costs more than it is expected",
