@@ -497,7 +497,8 @@ def other_kinds(document: Record) -> Sequence[Record]:
     others = list(first.values())[1:]
     shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
     # A far smaller machine is easier to get, so it comes first.
-    sure = [each for each in worth if _keeps(each)] if chosen.get("run") else []
+    alike = (each for each in document["alternatives"] if _usd(each) <= _MOST_TIMES * _usd(chosen))
+    sure = list(filter(_keeps, alike)) if chosen.get("run") else []
     small = min(sure, key=_hourly, default=chosen)
     if _hourly(small) * _FAR_SMALLER < _hourly(chosen):
         others = [small, *(each for each in others if each is not small)]
