@@ -429,7 +429,7 @@ class TimeLimit(NamedTuple):
         return most if self.percentile is None else self.text(most)
 
     def text(self, most: float) -> str:
-        """The same as options take it: '2000', 'p99:2000'."""
+        """Return a limit as options take it: '2000', 'p99:2000'."""
         return f"{most:.12g}" if self.percentile is None else f"p{self.percentile}:{most:.12g}"
 
 

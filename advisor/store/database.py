@@ -94,7 +94,7 @@ def sqlite_file(url: sql.URL) -> Path | None:
 
 
 def file_exists(file: Path) -> bool:
-    """Whether the file exists; `DataError` where the user may not look into its folder."""
+    """Return whether the file exists; `DataError` where the user may not look into its folder."""
     way_out = f"set {DATABASE_VARIABLE} to a place that you may read"
     with system_errors(DataError, f"cannot read the database '{file}'", hint=way_out):
         return file.exists()

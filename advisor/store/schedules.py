@@ -163,7 +163,7 @@ class Runs:
         return self._database.execute(moved) == 1
 
     def _is_already(self, number: int, owner: Owner, state: RunState) -> bool:
-        """Whether an earlier attempt moved the run there, and only the reply to its commit was lost."""
+        """Return whether an earlier attempt moved the run there and the reply to its commit was lost."""
         run = self.numbered(number)
         return run is not None and (run.owner, run.state) == (owner.name, state)
 

@@ -197,7 +197,7 @@ class ResourceTable(Struct, frozen=True):
         return np.array(marks, dtype=float)[self.cpu]
 
     def second_thread_yields(self) -> Floats:
-        """What a core's second thread adds to the first, shape (n,); as usual where unknown."""
+        """The share that a core's second thread adds to the first, shape (n,), usual where unknown."""
         yields = [(cpu.second_thread_yield if cpu else 0.0) or USUAL_SECOND_THREAD_YIELD for cpu in self.cpus]
         return np.array(yields)[self.cpu]
 

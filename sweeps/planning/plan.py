@@ -108,7 +108,7 @@ _GPU_ALONE_SECONDS = 10.0
 
 
 def is_synthetic(plan: Mapping[str, Any]) -> bool:
-    """Whether a trial measures its network without an input pipeline."""
+    """Return whether a trial measures its network without an input pipeline."""
     return plan.get("input") == SYNTHETIC
 
 

@@ -1,4 +1,4 @@
-"""Writes the answer in a dozen rows: what to rent, what it does, how sure that is, and what to try first.
+"""Writes the answer in a dozen lines: what to rent, what it does, how sure that is, and what to try first.
 
 The rows come from the document of an answer to any task, in the reader's language. On a terminal, rows that
 do not fit are shortened or left to `--explain`; no text is cut off and the question always stays."""
@@ -497,8 +497,8 @@ def other_kinds(document: Record) -> Sequence[Record]:
     others = list(first.values())[1:]
     shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
     # A far smaller machine is easier to get, so it comes first.
-    alike = (each for each in document["alternatives"] if _usd(each) <= _MOST_TIMES * _usd(chosen))
-    sure = list(filter(_keeps, alike)) if chosen.get("run") else []
+    most = _MOST_TIMES * _usd(chosen) if chosen.get("run") else -inf
+    sure = (each for each in document["alternatives"] if _keeps(each) and _usd(each) <= most)
     small = min(sure, key=_hourly, default=chosen)
     if _hourly(small) * _FAR_SMALLER < _hourly(chosen):
         others = [small, *(each for each in others if each is not small)]

@@ -41,8 +41,8 @@ def refitted(rows: Sequence[ServingRow]) -> ServingPredictor:
 
 
 def conditioned(predictor: ServingPredictor, rows: Sequence[ServingRow]) -> ServingPredictor:
-    """What is known once a user measured the rows: of a closed loop TTFT and TPOT, as a trial's file has
-    them; of other loads what the row has."""
+    """The predictor conditioned on rows as on a user's trials: on TTFT and TPOT of closed loops, which a
+    trial's file has, and on all values of other loads."""
     loops = [row for row in rows if row.kind == "closed"]
     trials = [
         ServingObservation(

@@ -81,7 +81,7 @@ class FineTuningPredictor(Struct, frozen=True):
         return TuningRates(bounds, all(each.calibrated for each in widths))
 
     def is_link_bound(self, tuning: FineTuning) -> bool:
-        """Whether the links between the GPUs take longer than what the GPUs compute and read."""
+        """True where the links between the GPUs take longer than the GPUs themselves."""
         parts = parts_of(work_of([Run.of_question(tuning)]), self.belief.mean)
         return bool(parts.gathers + parts.all_reduces > parts.arithmetic + parts.memory)
 

@@ -58,7 +58,7 @@ class Address(Struct, frozen=True):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host's name or address is that of this machine."""
+        """True if the host's name or address is that of this machine."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
