@@ -98,10 +98,11 @@ def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
     """The JSON document of a fleet's runs: render/schemas/cloud-fleet.schema.json."""
     runs = [run_document(instance.run) if instance.run else None for instance in instances]
     counts = [run["measured_now"] for run in runs if run]
+    spent = sum(round(instance.spent_usd, 4) for instance in instances)
     return {
         "schema": FLEET_SCHEMA,
         "measured_now": None if None in counts else sum(counts),
-        "spent_usd": round(sum(instance.spent_usd for instance in instances), 4),
+        "spent_usd": round(spent, 4),
         "sweeps": [
             {"instance_type": entry.plan.options.instance, "error": str(entry.error or ""), "run": run}
             for entry, run in zip(instances, runs, strict=True)
