@@ -65,10 +65,10 @@ def unit_name(section: Record, t: Texts) -> str:
     return t.known(f"unit.{unit}", unit)
 
 
-def asked_text(document: Record, t: Texts, but_for: str = "") -> str:
-    """Return the question and its aims, but for one field: 'resnet50 inference; 2,000 images/s or more',
+def question_text(document: Record, t: Texts, *but_for: str) -> str:
+    """Return the question and its aims, but for some fields: 'resnet50 inference; 2,000 images/s or more',
     'Qwen/Qwen3-8B finetuning; method qlora; 50M tokens'."""
-    request = {**document["request"], but_for: None}
+    request = {**document["request"], **dict.fromkeys(but_for)}
     aims = aimed_at(request, t) if "asked" in document else t.listed(_limits(request, t))
     return t.listed(filter(None, (_asked(document, t), goal_text(request, t), aims)))
 
@@ -117,18 +117,58 @@ def evidence_word(risk: int | None, t: Texts) -> str:
     return "" if risk is None else t(f"evidence.{min(max(risk, 1), WEAK)}")
 
 
-def strength_text(spec: Record, basis: str, t: Texts) -> str:
-    """'fair evidence: ..', 'weak evidence (wide bounds): ..': how strong, if weak why, and the basis."""
+def evidence_text(spec: Record, t: Texts) -> str:
+    """'weak evidence (wide bounds, typical error 16 %): L40S never measured': how strong, and on what."""
     rates, test = spec["predicted"]["throughput"], spec["predicted"].get("withheld")
-    if spec["risk"] < WEAK or test is None:  # the basis already says if there is no test
-        return t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=basis)
-    key = "weak.wide" if rates["lower"] < WIDE * rates["median"] else "weak.facts"
-    return t("brief.weak", why=t("weak.held" if test["held_percent"] < MISSES else key), basis=basis)
+    is_wide = rates["lower"] < WIDE * rates["median"]
+    causes = (("weak.held", test and test["held_percent"] < MISSES), ("weak.wide", is_wide))
+    causes_of_weak = [t(cause) for cause, holds in causes if holds and spec["risk"] >= WEAK]
+    tested = causes_of_weak[:1] + ([_typical_error(test, t)] if test else [])
+    return t(
+        "brief.evidence",
+        evidence=evidence_word(spec["risk"], t),
+        aside=t.aside(t("brief.comma").join(tested)) if tested else "",
+        basis=_basis(spec, t, is_whole=spec["probability"] is None),
+    )
+
+
+def basis_sentence(spec: Record, t: Texts) -> str:
+    """'Evidence is fair (typical error 8.4 %, p10 held in 91 %): L4 in bf16 never measured.'"""
+    test, evidence = spec["predicted"].get("withheld"), evidence_word(spec["risk"], t)
+    if test:  # earlier versions lack it
+        held = t("answer.held", held=f"{test['held_percent']:.0f}")
+        evidence += t.aside(t("brief.comma").join([_typical_error(test, t), held]))
+    basis = t.listed([_basis(spec, t), *price_source(spec, t)])
+    return t("answer.evidence", evidence=evidence, basis=basis)
+
+
+def _typical_error(test: Record, t: Texts) -> str:
+    return t("brief.withheld", half=f"{test['median_percent']:.2g}")
+
+
+def _basis(spec: Record, t: Texts, *, is_whole: bool = True) -> str:
+    """Return the source of a spec's rate, or what was never measured. `is_whole`: with a remark if nothing
+    like it was ever tested."""
+    predicted = spec["predicted"]
+    never, is_modelled = never_measured(spec, t, names=True), predicted["provenance"] == Provenance.MODELLED
+    rate = t.known(f"basis.{predicted['provenance']}", predicted["provenance"])
+    if never:
+        names = t("basis.never", names=t("brief.comma").join(never))
+        rate = names if is_modelled else rate + t.aside(names)
+    is_untested = is_modelled and not predicted.get("withheld")
+    return rate + t("brief.untested") if is_whole and is_untested else rate
+
+
+def price_source(spec: Record, t: Texts) -> Iterator[str]:
+    """Yield 'list price of 2026-07-20', if the spec has a price."""
+    if price := spec.get("price"):
+        kind = t.known("price." + price["kind"], price["kind"])
+        yield t("answer.dated", kind=kind, date=price["as_of"])
 
 
 def never_measured(spec: Record, t: Texts, *, names: bool = False) -> list[str]:
     """Return what was never measured on the GPU: 'never measured in bf16'. If `names`, also for the network,
-    with names: 'H100 never measured in bf16'. Saved answers do not have these remarks."""
+    and only names: 'H100 in bf16'. Saved answers do not have these remarks."""
     codes = UNMEASURED if names else (UNMEASURED_GPU, UNMEASURED_FORMAT)
     remarks = [remark for remark in spec["extrapolation"] if getattr(remark, "code", "") in codes]
     return [
@@ -138,28 +178,6 @@ def never_measured(spec: Record, t: Texts, *, names: bool = False) -> list[str]:
         )
         for remark in remarks
     ]
-
-
-def basis_sentence(spec: Record, t: Texts, *, has_risk: bool = True) -> str:
-    """Return what a spec's rate is based on: its source, how close similar predictions came on withheld data,
-    and what was never measured, then the source of its price, if known. If `has_risk`, this is a sentence
-    that says how strong the evidence is."""
-    provenance, price = spec["predicted"]["provenance"], spec.get("price")
-    never, is_modelled = never_measured(spec, t, names=True), provenance == Provenance.MODELLED
-    rate = t.known(f"basis.{provenance}", provenance)
-    if never:
-        rate = (t("basis.never") if is_modelled else rate) + t.aside(t("brief.comma").join(never))
-    says, test = [rate], spec["predicted"].get("withheld")
-    if test:  # earlier versions lack it
-        half, held = f"{test['median_percent']:.2g}", f"{test['held_percent']:.0f}"
-        says.append(t("answer.withheld" if has_risk else "brief.withheld", half=half, held=held))
-    elif is_modelled and (has_risk or spec.get("probability") is None):
-        says = [rate + t("brief.untested")]
-    if price:
-        kind = t.known("price." + price["kind"], price["kind"])
-        says.append(t("answer.dated", kind=kind, date=price["as_of"]))
-    basis = t.listed(says)
-    return t("answer.evidence", evidence=evidence_word(spec["risk"], t), basis=basis) if has_risk else basis
 
 
 def borderline_sentence(call: Record, t: Texts, *, clouds: bool = False) -> str:

@@ -25,7 +25,7 @@ from advisor.render.export.parts import Start, chance_text, header, is_spot
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language_document import placement_block
 from advisor.render.phrases import engine_text, speculation_words
-from advisor.render.sentences import asked_text
+from advisor.render.sentences import question_text
 from advisor.render.text import disk_text, lower_name
 from advisor.render.views.specs import placement_message
 
@@ -161,7 +161,7 @@ def _about(
     rate, confidence = candidate.rates.output_tokens_per_second, request.confidence
     asked = {**question_document(request), "model": candidate.model}
     lines = [
-        f"{asked_text({'request': asked}, report_texts('en'))}{chance_text(candidate.probability)}",
+        f"{question_text({'request': asked}, report_texts('en'))}{chance_text(candidate.probability)}",
         f"Weights {candidate.precision}: {lower_name(confidence)} "
         f"{floor_rate(rate.lower):,g} output tokens/s (modelled), {engine_text(candidate)}, "
         f"{placement_message(placement_block(candidate.placement))}",

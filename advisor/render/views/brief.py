@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from advisor.domain import ESTIMATED, PRICE_KINDS, Market, Task
+from advisor.domain import ESTIMATED, Market, Task
 from advisor.domain.results import ALONE, CURRENCY, DECIDES, P99_OVER_P50, START, UNMEASURED, UNPRICED
 from advisor.domain.words import ENGINES
 from advisor.messages import (
@@ -43,25 +43,31 @@ from advisor.render.phrases import count_text, gpu_text, seconds_text, speculati
 from advisor.render.price_doubt import doubt_message, doubt_sentences, price_sentences
 from advisor.render.sentences import (
     asked_sentence,
-    asked_text,
-    basis_sentence,
     borderline_calls,
     borderline_sentence,
     bound_name,
     calls_of_chosen,
     disk_name,
-    evidence_word,
+    evidence_text,
     instead_text,
     live_sentence,
     never_measured,
     per_hour,
+    price_source,
+    question_text,
     relax_sentence,
     requests_text,
     stage_name,
-    strength_text,
 )
 from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, local_or_order
-from advisor.render.views.specs import TIMES, api_message, machine_message, placement_message, tuning_messages
+from advisor.render.views.alternatives import other_kinds
+from advisor.render.views.specs import (
+    TIMES,
+    api_messages,
+    machine_message,
+    placement_message,
+    tuning_messages,
+)
 
 Record = Mapping[str, Any]
 # Lines of an answer, which what it must say may exceed.
@@ -71,20 +77,17 @@ Row = tuple[str, ...]
 # Rows to shorten where there are too many lines, in this order; those that may go are left out once they have
 # no shorter text.
 _SPARED = (
-    *("more", "way_3", "basis", "does", "try", "cheaper", "note", "assumed", "price", "for"),
-    *("looked", "second"),
+    *("more", "way_3", "basis", "on", "take", "does", "api", "try", "cheaper", "note", "assumed"),
+    *("price", "for", "looked", "second"),
 )
 _MAY_GO = frozenset(("more", "way_3", "try", "cheaper", "looked", "second"))
+# Fields of a question that a short answer has in another row, or in its `assumed`.
+_IN_OTHER_ROWS = frozenset(
+    ("context_tokens", "input_tokens", "output_tokens", "precision", "method", "api_usd_per_million")
+)
 # Least savings, in dollars, for which a borderline spec gets a line.
 _LITTLE = {"month": 10.0, "run": 1.0}
-# A spec counts as faster only above this ratio of speeds.
-_FASTER = 1.05
-# Another kind of spec gets a line up to this many times the chosen cost if its chance is known; if not, up to
-# the second factor on the cost per sample and the third on the price.
-_MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
 _ANYWHERE = Message("any region ({option})", option=FieldName("region"))
-# A spec whose hour costs less than the chosen one's by this factor is a far smaller machine.
-_FAR_SMALLER = 5.0
 # Prices within the first ratio count as equal. A lower bound above the second share of the median is omitted.
 _NEAR, _AS_GOOD = 1.02, 0.98
 # In which order ways out come, by option; limits and settings have 1.
@@ -99,7 +102,7 @@ def brief_text(document: Record) -> str:
     `--explain` prints the rest."""
     t = report_texts("en")
     spec = document["recommendation"] or document["nearest"]
-    asked = asked_text(document, t)
+    asked = question_text(document, t)
     if document["recommendation"] is None:
         place = document["request"]
         where = " ".join(filter(None, (place["cloud"], place["region"])))
@@ -142,35 +145,49 @@ def head_line(spec: Record, document: Record, t: Texts) -> str:
 
 
 def fitted(head: str, rows: Sequence[Row], t: Texts) -> list[str]:
-    """Return the lines of a head and its rows. If there are more than `LINES`, rows of `_SPARED` are
-    shortened or left out, by the least that is enough."""
-    texts = {name: list(filter(None, variants)) for name, *variants in rows if variants and variants[0]}
-    folds = {name: folded(variants[0], WIDTH - INDENT) for name, variants in texts.items()}
+    """Return the lines of a head and its rows. While there are more than `LINES`, the rows of `_SPARED` are
+    shortened, and left out if they may go."""
     top = folded(head, indent=2)
+    versions = {name: shorter for name, *texts in rows if (shorter := _ever_fewer_lines(texts))}
+
+    def are_too_many() -> bool:
+        return len(top) + sum(len(texts[0]) for texts in versions.values()) > LINES
+
     for name in _SPARED:
-        while name in folds and len(top) + sum(map(len, folds.values())) > LINES:
-            if texts[name][1:]:
-                texts[name].pop(0)
-                folds[name] = folded(texts[name][0], WIDTH - INDENT)
-                continue
-            if name in _MAY_GO:
-                del folds[name]
-            break
-    facts = ((name, number, line) for name, lines in folds.items() for number, line in enumerate(lines))
-    return top + [fact("" if number else t(f"brief.{name}"), line) for name, number, line in facts]
+        while are_too_many() and len(versions.get(name, ())) > 1:
+            versions[name].pop(0)
+        if are_too_many() and name in _MAY_GO:
+            versions.pop(name, None)
+    titles = {name: t(f"brief.{name}") for name in versions}
+    return top + [
+        fact("" if number else titles[name], line)
+        for name, (lines, *_) in versions.items()
+        for number, line in enumerate(lines)
+    ]
+
+
+def _ever_fewer_lines(texts: Sequence[str]) -> list[list[str]]:
+    """Return the lines of a row's longest text, then of each shorter one that takes fewer lines."""
+    versions = list[list[str]]()
+    for lines in (folded(text, WIDTH - INDENT) for text in texts if text):
+        if not versions or len(lines) < len(versions[-1]):
+            versions.append(lines)
+    return versions
 
 
 def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list[Leaf]:
     """Return the same rows for a report or a page, which can show all of them: the facts in one block, then
     how strong the evidence is, then the trials. The row for notes is left out here."""
     rows = whole_rows({"answer": answer_facts(document), "recommendation": document}, t, spell)
-    basis = rows.pop("basis")
-    rows.pop("note", None)
+    for elsewhere in ("basis", "note"):
+        rows.pop(elsewhere, None)
     if second := rows.pop("second", ""):
         rows["take"] = t.listed([rows["take"], second])
     titles = {name: t(f"brief.{name}") for name in rows}
     facts = [(titles[name][:1].upper() + titles[name][1:], text) for name, text in rows.items() if text]
-    return [Facts(facts), Paragraph(t("brief.based", basis=basis), "note"), *trial_leaves(document, t)]
+    spec = document["recommendation"]
+    basis = t("brief.based", basis=t.listed([evidence_text(spec, t), *price_source(spec, t)]))
+    return [Facts(facts), Paragraph(basis, "note"), *trial_leaves(document, t)]
 
 
 def whole_rows(section: Record, t: Texts, spell: Spell = option_name) -> dict[str, str]:
@@ -182,8 +199,9 @@ def whole_rows(section: Record, t: Texts, spell: Spell = option_name) -> dict[st
 def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_name) -> Iterator[Row]:
     """Yield the rows below the headline of an answer. `spell` writes the names of the question's fields."""
     spec, request = document["recommendation"], document["request"]
-    yield "for", asked, asked_text(document, t, but_for="context_tokens")
-    yield "on", _machine(spec, request, t)
+    questions = [question_text(document, t, *left) for left in (("context_tokens",), _IN_OTHER_ROWS)]
+    yield "for", asked, *questions
+    yield "on", *_machine(spec, request, t)
     yield "does", *(_started(text, document, t) for text in _rate(spec, request, t))
     yield "bound", *_bound(spec, request, t)
     yield "sure", sure_text(document, t)
@@ -199,24 +217,26 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
         yield "cheaper", translated(price_sentences(call, clouds=clouds)[-1], t)
     if api := (spec.get("cost") or {}).get("api"):
         usd = spec["price"]["total_usd_per_hour"]
-        yield "api", translated(api_message(api, usd), t)
-    others = [_other(other, document, t) for other in other_kinds(document)[:2]]
-    yield from zip(("take", "second"), others, strict=False)
+        costs, turns = (translated(text, t) for text in api_messages(api, usd))
+        yield "api", t.listed((costs, turns)), costs
+    for name, other in zip(("take", "second"), other_kinds(document), strict=False):
+        yield name, *(_other(other, document, t, is_short=short) for short in (False, True))
     smaller = list(_smaller(document, t))
     yield "shrink", t.listed(smaller), *smaller[:1]
     yield _assumed(document, t, spell)
-    # The basis already names what was never measured, and an old price's date has a row.
+    # The basis has what was never measured or is extrapolated, and an old price's date has a row.
     codes = {translated(text, t): _code(text) for text in document["warnings"]}
-    told = ("price", *UNMEASURED, CURRENCY, spec["market"])
+    in_rows = ("price", *UNMEASURED, CURRENCY, spec["market"])
     live = (document.get("live") or {"warnings": ()})["warnings"]
-    beside = [text for text, code in codes.items() if code not in told and text not in live]
+    elsewhere = {*live, *(translated(each, t) for each in spec["extrapolation"])}
+    beside = [text for text, code in codes.items() if code not in in_rows and text not in elsewhere]
     market = [_market_text(spec, [text for text, code in codes.items() if code == spec["market"]], t)]
     notes = [*filter(None, market), *beside]
     yield "note", t.listed(notes[:2]), *notes[:1]
-    unpriced = {**spec, "price": None}
-    bases = [basis_sentence(each, t, has_risk=False) for each in (unpriced if doubts else spec, unpriced)]
-    alone = t("brief.evidence", evidence=evidence_word(spec["risk"], t), basis=bases[1])
-    yield ("basis", *(strength_text(spec, basis, t) for basis in bases), alone)
+    basis = [evidence_text(spec, t)]
+    basis += [translated(each, t) for each in spec["extrapolation"] if _code(each) not in UNMEASURED]
+    priced = [] if doubts else list(price_source(spec, t))
+    yield "basis", t.listed([*basis, *priced]), t.listed(basis), basis[0]
 
 
 def _assumed(document: Record, t: Texts, spell: Spell, codes: Sequence[str] = (DECIDES,)) -> Row:
@@ -329,11 +349,13 @@ def _ways_in_order(ways: Sequence[Record]) -> list[Record]:
     return sorted(ways, key=lambda way: max(_GIVEN_UP.get(each["option"], 1) for each in way["changes"]))
 
 
-def _machine(spec: Record, request: Record, t: Texts) -> str:
-    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; batch 32, bf16'; a served model adds 'vLLM 0.18,
-    bf16', any speculative decoding and how several GPUs share it."""
+def _machine(spec: Record, request: Record, t: Texts) -> list[str]:
+    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM; batch 32, bf16', then without vCPUs and RAM; a served
+    model adds 'vLLM 0.18, bf16', any speculative decoding and how several GPUs share it."""
     machine, serving = translated(machine_message(spec, decodes=False), t), spec.get("serving")
-    first = machine if spec["count"] == 1 else t("brief.each", machine=machine)
+    machines = [machine, machine.partition(t("brief.comma"))[0]] if spec["gpu"] else [machine]
+    if spec["count"] > 1:
+        machines = [t("brief.each", machine=each) for each in machines]
     runs = list[str]()
     if spec.get("batch_size") and request["task"] != Task.PREPROCESSING:
         runs = [t("limit.batch_size", value=spec["batch_size"]), spec["precision"]]
@@ -346,7 +368,7 @@ def _machine(spec: Record, request: Record, t: Texts) -> str:
         runs += [translated(drafts, t)] if drafts else []
         several = spec["predicted"]["gpus_used"] > spec["count"]
         runs += [translated(placement_message(serving["placement"]), t)] if several else []
-    return t.listed(filter(None, (first, t("brief.comma").join(runs))))
+    return [t.listed(filter(None, (each, t("brief.comma").join(runs)))) for each in machines]
 
 
 def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
@@ -484,91 +506,10 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
             yield Command(call["trial"]["command"])
 
 
-def other_kinds(document: Record) -> Sequence[Record]:
-    """Return the first worthwhile alternative for each other GPU, cloud and market: one that `_is_worth`
-    accepts and no other spec beats. The safe spec is left out, since it has a row already."""
-    chosen, safe = document["recommendation"], decision_of(document).get("safe") or {}
-    first: dict[Any, Record] = {}
-    rivals = [chosen, *document["alternatives"]]
-    worth = [each for each in document["alternatives"] if _is_worth(each, chosen)]
-    for each in (chosen, *worth):
-        if each is chosen or not any(_beats(rival, each) for rival in rivals if rival is not each):
-            first.setdefault((*_kind(each), _usd(each) < _usd(chosen)), each)
-    others = list(first.values())[1:]
-    shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
-    # A far smaller machine is easier to get, so it comes first.
-    most = _MOST_TIMES * _usd(chosen) if chosen.get("run") else -inf
-    sure = (each for each in document["alternatives"] if _keeps(each) and _usd(each) <= most)
-    small = min(sure, key=_hourly, default=chosen)
-    if _hourly(small) * _FAR_SMALLER < _hourly(chosen):
-        others = [small, *(each for each in others if each is not small)]
-    return [
-        each
-        for each in others
-        if not any(all(each[name] == spec.get(name) for name in OF_A_SPEC) for spec in shown)
-    ]
-
-
-def _hourly(spec: Record) -> float:
-    return float(spec["price"]["total_usd_per_hour"])
-
-
-def _keeps(spec: Record) -> bool:
-    """Return whether a spec keeps all limits at the confidence, if there are any."""
-    return spec["probability"] is None or bool(spec["probability"] >= spec["predicted"]["confidence"])
-
-
-def _kind(spec: Record) -> tuple[Any, ...]:
-    gpu = spec["gpu"] or {}
-    gpus = gpu.get("count") if spec.get("run") else None
-    return gpu.get("name"), gpus, spec["cloud"], spec["market"], spec["count"] > 1
-
-
-def _is_worth(spec: Record, chosen: Record) -> bool:
-    """Return whether a spec is as sure as the chosen one and its cost is within the `_MOST` factors."""
-    (usd, rate), (enough_usd, enough) = (
-        (_usd(each), each["predicted"]["throughput"]["median"]) for each in (spec, chosen)
-    )
-    if None not in (spec["probability"], chosen["probability"]):
-        is_as_sure = _percent(spec) >= _percent(chosen)
-        return bool(is_as_sure and usd <= _MOST_TIMES * enough_usd)
-    by_sample = usd * (1 if spec.get("run") else enough / rate)
-    return bool(by_sample <= _MOST_BY_SAMPLE * enough_usd and usd <= _MOST_WITHOUT * enough_usd)
-
-
-def _beats(spec: Record, other: Record) -> bool:
-    """Return whether `spec` makes `other` pointless: `other` costs more or is less sure, and has no
-    advantage: a clearly higher speed (at equal chance or for a run), no extrapolation, a firmer price,
-    another market, or one instance instead of several."""
-    firm, other_firm = (PRICE_KINDS.index(each["price"]["kind"]) for each in (spec, other))
-    if other["market"] != spec["market"] or other_firm < firm or other["count"] == 1 < spec["count"]:
-        return False
-    dearer, surer = _usd(other) - _usd(spec), _percent(spec) - _percent(other)
-    is_faster = _speed(other) >= _FASTER * _speed(spec) and (surer == 0 or bool(spec.get("run")))
-    is_known = surer == 0 and spec["extrapolation"] and not other["extrapolation"]
-    return dearer >= 0 and surer >= 0 and dearer + surer > 0 and not is_faster and not is_known
-
-
-def _percent(spec: Record) -> int:
-    """Return the chance that a spec meets the question, in whole percent as it is printed."""
-    return round(100 * modest(1.0 if spec["probability"] is None else spec["probability"]))
-
-
-def _speed(spec: Record) -> float:
-    """Return a spec's speed: runs per hour if the question is about a run, else the median rate."""
-    run = spec.get("run")
-    return float(1 / run["hours"]["median"] if run else spec["predicted"]["throughput"]["median"])
-
-
-def _usd(spec: Record) -> float:
-    """Return the dollars that a spec costs: per run if the question is about a run, else per hour."""
-    run = run_usd(spec)
-    return float(spec["price"]["total_usd_per_hour"] if run is None else run)
-
-
-def _other(spec: Record, document: Record, t: Texts) -> str:
+def _other(spec: Record, document: Record, t: Texts, *, is_short: bool) -> str:
     """'g6.2xlarge (L4) $0.978/h, 71 % sure, p99 of a batch 48 ms'; a run has hours and cost, and without any
-    target or limit there is the rate. A spec that costs less ends with why it is not the chosen one."""
+    target or limit there is the rate. A spec that costs less ends with why it is not the chosen one.
+    `is_short`: without times that have no limit."""
     clouds, request = covers_clouds(document), document["request"]
     place = f" {place_name(spec, clouds=clouds)}" if clouds else ""
     market = t.known(f"market.{spec['market']}", spec["market"])
@@ -591,7 +532,8 @@ def _other(spec: Record, document: Record, t: Texts) -> str:
     if run:
         says += [t("brief.done", hours=format_span(run["hours"]["median"]))]
         says += [] if (usd := run_usd(spec)) is None else [short_usd(usd)]
-    times = list(_times(spec, request, t, is_short=True, with_limits=False))
+    limited = is_short and not any(request.get(option) for _, _, option in TIMES)
+    times = [] if limited else list(_times(spec, request, t, is_short=True, with_limits=False))
     if spec["probability"] is None and not run:
         unit = predicted["unit"]
         says.append(f"{format_rate(predicted['throughput']['median'])} {t.known(f'unit.{unit}', unit)}")

@@ -33,7 +33,7 @@ from advisor.render.records import (
     same_paths,
     spread_paths,
 )
-from advisor.render.sentences import asked_text, bound_name
+from advisor.render.sentences import bound_name, question_text
 from advisor.render.tables import value_at
 from advisor.render.terminal import block_lines
 from advisor.render.text import folded, is_miss, local_or_order, lower_name
@@ -351,7 +351,7 @@ def language_comparison_text(
         columns.append(_column("sure", sure, Look.SHARE))
     binds = {row["instance_type"]: [binding_text(row, t)] for row in rows}
     bound = block_lines([Part("Bound by", [Items(_by_instance(binds))])])
-    title = f"{asked_text(document, t)}; {_computes(rows[0])}; x: rate relative to {document['baseline']}"
+    title = f"{question_text(document, t)}; {_computes(rows[0])}; x: rate relative to {document['baseline']}"
     shown = instances_text(title, columns, rows, misfits)
     return "\n".join([*shown, *_verdict(rows, request.confidence), *bound, *notes_lines(rows)])
 

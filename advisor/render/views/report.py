@@ -53,7 +53,6 @@ from advisor.render.sentences import (
     calls_of_chosen,
     columns_of,
     disk_name,
-    evidence_word,
     gpu_name,
     headline,
     live_sentence,
@@ -62,7 +61,8 @@ from advisor.render.sentences import (
     unit_name,
 )
 from advisor.render.text import lower_name
-from advisor.render.views.brief import other_kinds, trial_leaves, whole_rows
+from advisor.render.views.alternatives import other_kinds
+from advisor.render.views.brief import trial_leaves, whole_rows
 from advisor.render.views.details import (
     Room,
     network_parts,
@@ -146,11 +146,9 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         return
     yield Paragraph(t.joined([headline(answer, t), *_cost_sentences(section, t)]), "answer")
     yield _payers_facts(section, t)
-    evidence = evidence_word(facts["spec"]["risk"], t)
-    basis = basis_sentence(answer["recommendation"], t, has_risk=False).rstrip(".\u3002")
     leaves = [*_unproven(section, t), *trial_leaves(answer, t)]
     unproven = [t("answer.unproven")] if facts["spec"]["risk"] >= WEAK and leaves and not room.brief else []
-    yield Paragraph(t.joined([t("answer.evidence", evidence=evidence, basis=basis), *unproven]), "note")
+    yield Paragraph(t.joined([basis_sentence(answer["recommendation"], t), *unproven]), "note")
     if live := answer.get("live"):
         yield Paragraph(_capitalised(live_sentence(live, t)), "note")
     if not section["complete"]:

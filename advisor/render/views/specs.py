@@ -307,11 +307,12 @@ def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
     yield Message("cost"), costs
     if not api:
         return
-    yield Message("an API"), api_message(api, spec["price"]["total_usd_per_hour"])
+    api_costs, turns = api_messages(api, spec["price"]["total_usd_per_hour"])
+    yield Message("an API"), Message("{costs}; {turns}", costs=api_costs, turns=turns)
 
 
-def api_message(api: Record, usd_per_hour: float) -> Message:
-    """Return which is cheaper at the given load, an API or this, and from how many tokens a day this is."""
+def api_messages(api: Record, usd_per_hour: float) -> tuple[Message, Message]:
+    """Return which is cheaper at the given load, an API or this; and from how many tokens a day this is."""
     usd, asked = api["usd_per_million_tokens"], api["asked_tokens_per_day"]
     there, here = usd * asked / 1e6, 24 * usd_per_hour
     text = Message("dearer at this load: {there} a day against {here} ({asked} tokens, in and out)")
@@ -323,7 +324,7 @@ def api_message(api: Record, usd_per_hour: float) -> Message:
         turns = Message("so at any load that this serves, up to {most} a day")
     least, most = (format_count(api[f"{name}_tokens_per_day"]) for name in ("cheaper_from", "most"))
     turns = Message(turns.text, least=least, most=most)
-    return Message("{costs}; {turns}", costs=Message(text.text, **figures), turns=turns)
+    return Message(text.text, **figures), turns
 
 
 def time_message(span: Record, confidence: float, which: str = "", limit: float | None = None) -> Message:

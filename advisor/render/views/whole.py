@@ -24,13 +24,13 @@ from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.markdown import rendered
 from advisor.render.price_doubt import range_message
 from advisor.render.sentences import (
-    asked_text,
     basis_sentence,
     columns_of,
     cost_columns,
     headline,
     live_text,
     price_call_leaves,
+    question_text,
     rate_columns,
     relax_sentence,
     settings_columns,
@@ -119,13 +119,13 @@ def _answer(document: Record, t: Texts) -> Iterator[Block]:
             or _price_range(spec.get("price"), t),
         }
         facts = [*_missed(document, t), *facts_of(spec, document["request"], t)]
-        facts.insert(0, (t("brief.for"), asked_text(document, t)))
+        facts.insert(0, (t("brief.for"), question_text(document, t)))
         yield Facts([*facts, *((name, text) for name, text in beside.items() if text)])
         yield from (leaf for leaf in price if isinstance(leaf, Command))
         yield from trial_leaves(document, t) if ranks else ()
         yield Paragraph(basis_sentence(spec, t))
     else:
-        yield Facts([("for", asked_text(document, t)), ("does", "nothing: no batch fits its memory")])
+        yield Facts([("for", question_text(document, t)), ("does", "nothing: no batch fits its memory")])
 
 
 def _price_range(price: Record | None, t: Texts) -> str:

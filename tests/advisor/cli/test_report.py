@@ -254,7 +254,7 @@ RUN = ("--task", "training", "--model", "resnet50", "--epochs", "90")
 def test_a_run_names_what_costs_the_same_what_its_trial_proves_and_what_to_do_a_line_each(shown):
     told = shown("report", *RUN, *DAY)
     (row,) = (line for line in told.splitlines() if line.startswith("- Or take:"))
-    assert re.search(r"2xlarge \(\\\$[\d.]+\).*: costs this close count as equal, and the quicker", row)
+    assert re.search(r"2xlarge \(\\\$[\d.]+\).*: nearly the same cost, but slower", row)
 
     rate = re.search(r"It passes at ([\d,]+) images/s, the rate promised above", told)[1]
     assert f"--target-throughput {rate.replace(',', '')} " in told
