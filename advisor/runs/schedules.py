@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -364,6 +365,7 @@ class CronLine:
         return (due for due in (time.astimezone(UTC) for time in times) if due > instant)
 
 
+@cache  # finding all names reads the system's folder, 30 ms each time
 def zone_of(name: str) -> tzinfo:
     """The time zone of that name; `UTC` works on every machine. `UsageError` suggests the nearest."""
     if name == "UTC":

@@ -19,8 +19,14 @@ def recorded(words: list[str]) -> dict[str, Any]:
     """What the command prints, as text and as JSON."""
     code, text, stderr = _asked(words)
     answers = {0, 3} >= {code} and words[0] != "--help"
-    document = _asked([*words, "-o", "json"])[1] if answers else "null"
-    return {"words": words, "code": code, "stderr": stderr, "text": text, "document": json.loads(document)}
+    document = document_of(words) if answers else None
+    return {"words": words, "code": code, "stderr": stderr, "text": text, "document": document}
+
+
+def document_of(words: list[str]) -> Any:
+    """What the command prints as JSON; None where it refuses."""
+    code, text, _ = _asked([*words, "-o", "json"])
+    return json.loads(text) if code in (0, 3) else None
 
 
 def _asked(words: list[str]) -> tuple[int, str, str]:

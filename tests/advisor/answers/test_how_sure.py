@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus.recording import recorded
+from tests.corpus.recording import document_of, recorded
 
 NETWORKS = ("resnet50", "vit_b_16", "yolov8n", "bert-base-uncased")
 MARKETS = st.sampled_from(["on-demand", "spot", "any"])
@@ -73,12 +73,12 @@ HEDGES = ("by a model never checked on", "by weak evidence")
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(INFERENCE | RUNS | SERVING | TUNING)
 def test_less_than_the_confidence_has_a_trial_and_a_safe_spec_or_why_not_and_weak_evidence_is_no_certainty(
     words,
 ):
-    document = recorded(["recommend", *words])["document"]
+    document = document_of(["recommend", *words])
     spec = (document or {}).get("recommendation")
     for way in (document or {}).get("relax", ()):
         assert way["gives"]["probability"] is not None or not way["gives"].get("run"), words
@@ -116,7 +116,7 @@ def merits(spec):
 @given(INFERENCE | RUNS | SERVING | TUNING)
 def test_no_alternative_is_cheaper_and_surer_and_as_quick(words):
     on_demand = [*words, "--market", "on-demand"]  # no price is in doubt
-    spec = (document := recorded(["recommend", *on_demand])["document"] or {}).get("recommendation")
+    spec = (document := document_of(["recommend", *on_demand]) or {}).get("recommendation")
     if spec is None:
         return
     for other in document["alternatives"]:
@@ -127,7 +127,7 @@ def test_no_alternative_is_cheaper_and_surer_and_as_quick(words):
 @pytest.mark.parametrize(("epochs", "most"), [(30, 25), (60, 50), (10, 9)])
 def test_the_price_and_the_chance_of_a_miss_rank_wherever_a_limit_is_set(epochs, most):
     asked = shlex.split("recommend --task training --model resnet50")
-    document = recorded([*asked, "--epochs", str(epochs), "--max-cost", str(most)])["document"]
+    document = document_of([*asked, "--epochs", str(epochs), "--max-cost", str(most)])
     first, *others = (document["recommendation"], *document["alternatives"])
     costs = [usd * (1 + miss) for usd, _, miss in map(merits, (first, *others))]
     assert costs[0] == min(costs)
@@ -136,7 +136,7 @@ def test_the_price_and_the_chance_of_a_miss_rank_wherever_a_limit_is_set(epochs,
 def test_a_limit_on_money_is_kept_as_surely_as_the_price_is_known():
     asked = "recommend --task inference --model vit_b_16 --target-throughput 100 --market spot --gpu L4"
     limits = ("", " --max-price 0.5", " --max-price 0.2")
-    free, *limited = (recorded([*asked.split(), *most.split()])["document"] for most in limits)
+    free, *limited = (document_of([*asked.split(), *most.split()]) for most in limits)
     chances = [document["recommendation"]["probability"] for document in (free, *limited)]
     assert chances == sorted(chances, reverse=True)
     assert chances[0] - chances[-1] > 0.1
@@ -152,14 +152,14 @@ def test_a_limit_at_what_a_run_costs_at_most_is_kept_as_surely_as_that_is_told()
     asked = ["recommend", *RUN, "--market", "on-demand"]
     free = " ".join(recorded(asked)["text"].split())
     most = re.search(r"90 % sure within .* and \$([\d.]+)", free)[1]
-    document = recorded([*asked, "--max-cost", most])["document"]
+    document = document_of([*asked, "--max-cost", most])
     assert 0.88 <= document["recommendation"]["probability"] <= 0.96
 
 
 @pytest.mark.parametrize("most", [15, 25])
 def test_a_required_confidence_holds_for_rate_and_price_together_else_the_surest_is_named(most):
     asked = ["recommend", *RUN, "--max-cost", str(most), "--confidence", "0.9"]
-    document = recorded(asked)["document"]
+    document = document_of(asked)
     first, *others = (document["recommendation"], *document["alternatives"])
     says = document["decision"]["sentences"]
     assert (first["probability"] >= 0.9) == ("nothing on offer is 90 % sure" not in says)
@@ -169,7 +169,7 @@ def test_a_required_confidence_holds_for_rate_and_price_together_else_the_surest
 
 def test_a_run_beyond_its_limits_is_told_the_epochs_that_surely_keep_them_and_one_figure_of_the_nearest():
     asked = ["recommend", *RUN[:4], "--epochs", "26", "--gpu", "T4", "--max-cost", "10"]
-    document = recorded(asked)["document"]
+    document = document_of(asked)
     nearest = document["nearest"]
     assert f"${nearest['run']['usd']['median']:.2f}" in nearest["misses"][0]
     way = next(way for way in document["relax"] if way["changes"][0]["option"] == "--epochs")
@@ -177,7 +177,7 @@ def test_a_run_beyond_its_limits_is_told_the_epochs_that_surely_keep_them_and_on
     assert 1 <= fewer < 26
     assert way["gives"]["probability"] >= 0.9
     asked[asked.index("26")] = str(fewer)
-    assert recorded(asked)["document"]["recommendation"]["run"]["usd"]["upper"] <= 10
+    assert document_of(asked)["recommendation"]["run"]["usd"]["upper"] <= 10
 
 
 SERVES = shlex.split("recommend --task generation --model Llama-3.1-8B --users 40")
@@ -186,7 +186,7 @@ SERVES = shlex.split("recommend --task generation --model Llama-3.1-8B --users 4
 @pytest.mark.parametrize("limit", ["--max-tpot-ms 50", "--max-ttft-ms p99:560"])
 def test_the_safe_spec_has_its_own_chance_and_a_chance_below_the_confidence_never_reads_as_it(limit):
     asked = [*SERVES, *limit.split()]
-    document, sure = (recorded([*asked, *more])["document"] for more in ((), ("--confidence", "0.9")))
+    document, sure = (document_of([*asked, *more]) for more in ((), ("--confidence", "0.9")))
     says, trial, safe, *_ = document["decision"]["sentences"]
     assert document["recommendation"]["probability"] < 0.9
     assert int(re.search(r"(\d+) % sure", says)[1]) < 90
@@ -199,11 +199,11 @@ def test_the_safe_spec_has_its_own_chance_and_a_chance_below_the_confidence_neve
 
 def test_a_safe_spec_beyond_reason_gives_way_to_the_limit_that_the_chosen_one_surely_keeps():
     asked = "recommend --task generation --model llama-3.1-70b --target-requests-per-s 10 --max-ttft-ms"
-    before = recorded([*asked.split(), "p99:300"])["document"]
+    before = document_of([*asked.split(), "p99:300"])
     safe = before["decision"]["sentences"][2]
     assert safe.startswith("none within reason: ")
     kept = re.search(r"with --max-ttft-ms (p99:\d+) this one is 90 % sure", safe)[1]
-    after = recorded([*asked.split(), kept])["document"]
+    after = document_of([*asked.split(), kept])
     names = [document["recommendation"]["instance_type"] for document in (before, after)]
     assert names[0] == names[1]
     assert after["recommendation"]["probability"] >= 0.9
@@ -223,9 +223,9 @@ def test_what_a_smaller_format_would_cost_is_what_asking_for_it_costs_where_pric
         "--cloud",
         "any",
     ]
-    steps = recorded(asked)["document"]["serving"]["steps"]
+    steps = document_of(asked)["serving"]["steps"]
     step = next(step for step in steps if step["option"] == "--precision fp8")
-    first = recorded([*asked, "--precision", "fp8"])["document"]["recommendation"]
+    first = document_of([*asked, "--precision", "fp8"])["recommendation"]
     named, price = step["instead"], first["price"]["total_usd_per_hour"]
     assert (named["instance_type"], named["count"]) == (first["instance_type"], first["count"])
     assert named["total_usd_per_hour"] == pytest.approx(price)

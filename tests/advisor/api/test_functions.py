@@ -69,7 +69,10 @@ def test_lists_are_those_of_the_command_line(capsys):
     assert len(offers.to_frame()) == len(offers.offers) > 40
 
 
-@pytest.mark.parametrize(("seed", "count"), [(7, 6), pytest.param(24, 500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [(7, 6), pytest.param(24, 150, marks=pytest.mark.slow), pytest.param(25, 1000, marks=pytest.mark.night)],
+)
 def test_random_questions_get_the_json_of_the_command_line(seed, count):
     assert [row for row in islice(questions(seed=seed), count) if _differs(*row)] == []
 

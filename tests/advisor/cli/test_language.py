@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.advisor.render.sizing.reports import validator
-from tests.corpus.recording import recorded
+from tests.corpus.recording import document_of
 
 MIX = "input_tokens,output_tokens\n" + 6 * "2000,200\n" + 4 * "60000,200\n"
 
@@ -96,7 +96,7 @@ def test_a_gamble_is_told_its_cures_and_a_named_instance_is_under_the_load_that_
 def test_the_nearest_spec_misses_its_limits_by_the_least_together_and_names_each():
     """Eight small instances cost more than one of eight H100, and are forty times too slow."""
     words = "recommend --task generation --model llama-3.1-70b --target-requests-per-s 10 --max-price 10"
-    nearest = recorded([*words.split(), "--max-ttft-ms", "p99:300"])["document"]["nearest"]
+    nearest = document_of([*words.split(), "--max-ttft-ms", "p99:300"])["nearest"]
     assert (nearest["instance_type"], nearest["count"]) == ("p5.48xlarge", 1)
     assert nearest["serving"]["rates"]["requests_per_second"]["median"] == pytest.approx(10)
     assert [re.findall(r"above (.*?)(?: \(|$)", str(text)) for text in nearest["misses"]] == [

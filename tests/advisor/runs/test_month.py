@@ -39,6 +39,7 @@ class World:
         self.random, self.now, self.run_seconds = Random(7), FIRST.timestamp(), 600.0
         self.processes, self.executed, self.said, self.daemons = [], [], [], []
         self._left_to_live, self.occupied, self.book = None, False, ScheduleBook("sqlite://")
+        monkeypatch.setattr("advisor.store.locks._PAUSE_SECONDS", 0.0)  # nobody looks at a lock meanwhile
         self._real = {name: getattr(Database, name) for name in ("view", "write")}
         for name in self._real:
             monkeypatch.setattr(Database, name, self._dangerous(name))
