@@ -25,11 +25,9 @@ from advisor.domain.language import (
 )
 from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT, LlmEngine
 from advisor.engine.decide import recommend
-from advisor.engine.no_offer import unmet
+from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxed
-from advisor.engine.tasks import tuning
 from advisor.engine.tasks.language import Cards
-from advisor.engine.tasks.serving import words as serving
 from advisor.engine.tasks.serving.options import kv_precision_of, serving_memory_of
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.engine.tasks.tuning import TuningTask
@@ -104,7 +102,6 @@ class _Prepared(NamedTuple):
     request: Any
     sources: Sources
     document: Callable[..., dict[str, Any]]
-    described: Callable[..., Message]
     notes: tuple[Message | str, ...] = ()
     measured: tuple[Message, ...] = ()
 
@@ -126,7 +123,6 @@ def _prepared(catalog: Catalog, question: ServingQuestion | TuningQuestion) -> _
         settled_tuning(question, model, catalog),
         _sources(catalog, predictor.id, predictor.trained_on),
         finetuning_document,
-        tuning.described,
         notes=tuple(owner_notes(question)),
     )
 
@@ -160,7 +156,6 @@ def _prepared_serving(catalog: Catalog, question: ServingQuestion) -> _Prepared:
         request,
         _sources(catalog, digest.hexdigest()[:16], trained_on, len(question.anchor)),
         generation_document,
-        serving.described,
         notes=(
             *owner_notes(question),
             *traffic_notes(question, model),
@@ -231,7 +226,7 @@ def recommended(
         result=result,
         message_document=document,
         text=recommendation_text(question, document),
-        no_offer=partial(unmet, result, prepared.described),
+        no_offer=partial(no_offer, result),
         start_file=partial(_start_file, result, question),
     )
 

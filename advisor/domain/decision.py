@@ -161,12 +161,13 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     """An answer with the types that it rejected. `ranked` is empty where no offer meets the target; `nearest`
     then comes closest within the price limit (`nearest_misses` says what it misses), and `beyond_price`
     would answer without that limit. `beyond_quota` is the cheaper spec that would be chosen without a
-    quota. `offers_considered` counts the priced offers. `close_calls` has the most valuable trial first,
-    and the chosen spec if it may miss; `no_trial` says why it has none. `relaxations` say what would make
-    some spec answer where none does: one change each, cheapest first, or two where one is not enough.
-    `price_call` is None where listed prices alone decide. `safe` is the cheapest spec that keeps target
-    and limits at the confidence of its bounds, where the chosen one does not. `level` counts the specs
-    whose costs cannot be distinguished from the lowest."""
+    quota; `beyond_count` is a safe one that costs clearly less than the safe one here, on more instances
+    than the question allows. `offers_considered` counts the priced offers. `close_calls` has the most
+    valuable trial first, and the chosen spec if it may miss; `no_trial` says why it has none. `relaxations`
+    say what would make some spec answer where none does: one change each, cheapest first, or two where one
+    is not enough. `price_call` is None where listed prices alone decide. `safe` is the cheapest spec that
+    keeps target and limits at the confidence of its bounds, where the chosen one does not. `level` counts
+    the specs whose costs cannot be distinguished from the lowest."""
 
     request: R
     ranked: tuple[C, ...]
@@ -174,6 +175,7 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     nearest_misses: tuple[Text, ...] = ()
     beyond_price: C | None = None
     beyond_quota: C | None = None
+    beyond_count: C | None = None
     rejected: Sequence[Rejected]
     offers_considered: int
     assumptions: tuple[Text, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -189,12 +190,13 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
 
 class FrontPoint(Struct, frozen=True, kw_only=True):
     """One way to run the chosen instances, which no other beats in both a request's times and the total rate;
-    the chosen way at its load is always a point. `misses` is "limit", "target" or empty."""
+    the chosen way at its load is always a point. `misses` says of "target", "ttft", "tpot" and "e2e" which it
+    misses: by its "median", or by its "bound" alone."""
 
     placement: ServingPlacement
     rates: ServingRates
     usd_per_million_output_tokens: Span
-    misses: str
+    misses: Mapping[str, str]
 
 
 class ServingStep(Struct, frozen=True, kw_only=True):

@@ -23,10 +23,13 @@ from advisor.domain.decision import price_chance
 from advisor.domain.money import PriceSpread, aged_spec, all_listed, is_old
 from advisor.engine.borderline import close_calls
 from advisor.engine.columns import Integers
+from advisor.engine.limits import CLEARLY_LESS, MOST_INSTANCES
 from advisor.engine.task import EVEN, MOST_RIVALS, A, C, HasSpec, O, R, T, Task
 from advisor.errors import NoIntervalError, NoOfferError, StalePriceError
 from advisor.messages import Message
 
+# Up to how many times the allowed count of instances a cheaper safe spec is looked for.
+_MORE_INSTANCES = 4
 # Specs to rank where only the first matters: one more shows what else might be chosen.
 _FEWEST_SHOWN = 2
 
@@ -298,6 +301,7 @@ def _answer_up_to(
             "close_calls": calls,
             "no_trial": None if needs_no_other else no_trial,
             "safe": safe,
+            "beyond_count": _beyond_count(task, answer, table, safe, today),
             "level": int(task.level(request, table.take(rows)).sum()),
             **task.details(request, options, table, rows, answer.chosen, today),
         }
@@ -313,6 +317,24 @@ def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:
     except NoIntervalError:
         return None
     return chosen if chosen and (chosen.probability or 1.0) >= request.confidence else None
+
+
+def _beyond_count(task: Task[R, O, T, C, A], answer: A, table: T, safe: C | None, today: date) -> C | None:
+    """The safe spec on more instances than `max_count` allows, where it costs clearly less than the `safe`
+    one (the chosen one, if that is safe), or where there is none."""
+    request, chosen = answer.request, answer.chosen
+    most = getattr(request, "max_count", 1)
+    if chosen is None or chosen.probability is None or most == 1:
+        return None
+    within = chosen if answer.is_safe else safe
+    if within and within.spec.total_usd_per_hour <= (most + 1) * float(table.usd_each.min()):
+        return None  # one more than allowed costs as much, even of the cheapest type
+    more: Any = {"max_count": min(_MORE_INSTANCES * most, MOST_INSTANCES)}
+    other = _safe(task, replace(request, **more), today)
+    if other is None or other.spec.count <= most:
+        return None
+    costs = [task.candidate_cost(request, each) for each in (other, within) if each]
+    return other if len(costs) == 1 or costs[0] < CLEARLY_LESS * costs[1] else None
 
 
 def _beyond_price(task: Task[R, O, T, C, A], request: R, table: T) -> C | None:

@@ -3,46 +3,40 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from advisor.domain import Candidate, Recommendation, Relaxation
+from advisor.domain import Relaxation
 from advisor.domain.decision import Judged
-from advisor.engine.rejected import stage_name
 from advisor.engine.task import C, R
-from advisor.messages import Message, floor_rate
+from advisor.messages import Message
 from advisor.naming import counted_reasons, spec_name
-from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 
 # Relaxations that the line has room for.
 _MOST_WAYS = 5
-_OR, _WITH = Message("{first} or {rest}"), Message("{first} with {rest}")
 _REASONS = Message("--explain-rejected says why")
 
 
-def no_offer(answer: Recommendation) -> Message:
-    """The line for exit code 3, where no spec answers about a network."""
-    return unmet(answer, _described, hint=_hint(answer))
-
-
-def unmet(answer: Judged[R, C], described: Callable[[R, C], Message], *, hint: Message = _REASONS) -> Message:
-    """The line for exit code 3: the nearest spec, as `described` puts it, and what to relax; `hint` is for
-    answers where nothing even runs."""
-    where = _place_text(answer.request)
+def no_offer(answer: Judged[R, C]) -> Message:
+    """The line for exit code 3: the nearest spec with what it misses, and what to relax; what else to look at
+    where nothing even runs."""
+    where, nearest = _place_text(answer.request), answer.nearest
     ways = [*map(_relaxation_text, answer.relaxations[:_MOST_WAYS])]
-    relaxed = Message("relax {ways}", ways=_chained(ways, _OR)) if ways else None
-    if answer.nearest is None:
-        return Message("{none}; {hint}", none=_nothing_runs_text(answer, where), hint=relaxed or hint)
-    nearest = described(answer.request, answer.nearest)
-    if not ways:
-        return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=nearest)
-    return Message(
-        "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
-        where=where,
-        nearest=nearest,
-        ways=_chained(ways, _OR),
+    relaxed = (
+        Message("relax {ways}" if len(ways) == 1 else "relax one of {ways}", ways=ways) if ways else None
     )
+    if nearest is None:
+        none, hint = _nothing_runs_text(answer, where), relaxed or _hint(answer)
+        return Message("{none}; {hint}", none=none, hint=hint)
+    spec = Message(
+        "{name} at {usd:usd}/h",
+        name=spec_name(nearest.spec, answer.request),
+        usd=nearest.spec.total_usd_per_hour,
+    )
+    if answer.nearest_misses:
+        spec = Message("{spec} ({misses})", spec=spec, misses=list(answer.nearest_misses))
+    none = Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=spec)
+    return Message("{none}; {hint}", none=none, hint=relaxed) if relaxed else none
 
 
 def _place_text(request: SpecQuestion) -> Message:
@@ -76,7 +70,7 @@ def _nothing_runs_text(answer: Judged[Any, Any], where: Message) -> Message:
     )
 
 
-def _hint(answer: Recommendation) -> Message:
+def _hint(answer: Judged[Any, Any]) -> Message:
     """What a user can do where no relaxation is known."""
     request = answer.request
     if "no_disk" in answer.rejected_by_reason and not (request.disk or request.disk_types):
@@ -89,32 +83,11 @@ def _hint(answer: Recommendation) -> Message:
 
 
 def _relaxation_text(relaxation: Relaxation) -> Message:
-    """A relaxation as text: '--max-price to 1.014', with several changes joined by 'with'."""
-    parts = [
+    """A relaxation as text: '--max-price to 1.014', with a second change joined by 'with'."""
+    first, *others = [
         Message("{option} to {after}", option=change.option, after=shlex.quote(change.after))
         if change.after
         else Message("no {option}", option=change.option)
         for change in relaxation.changes
     ]
-    return _chained(parts, _WITH)
-
-
-def _described(request: NetworkQuestion, candidate: Candidate) -> Message:
-    prediction, spec = candidate.prediction, candidate.spec
-    return Message(
-        "{name} with p{p:.3g} {lower:,g}/s (median {median:rate}) at {usd:usd}/h, bound by {stage}",
-        name=spec_name(spec, request),
-        p=100 * (1 - prediction.confidence),
-        lower=floor_rate(prediction.lower),
-        median=prediction.median,
-        usd=spec.total_usd_per_hour,
-        stage=stage_name(prediction.bottleneck, spec.offer.instance, candidate.workload),
-    )
-
-
-def _chained(parts: Sequence[Message], joint: Message) -> Message:
-    """The messages in one, joined in pairs by `joint`."""
-    joined = parts[-1]
-    for part in reversed(parts[:-1]):
-        joined = Message(joint.text, first=part, rest=joined)
-    return joined
+    return Message("{first} with {rest}", first=first, rest=others) if others else first

@@ -268,7 +268,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
         """The limits that a row misses: the first, and of the others those with a known factor."""
         is_first = True
         for limit in self.limits(request, table):
-            if not limit.keeps[row] and (is_first or limit.factor is not None):
+            factor = limit.factor
+            if not limit.keeps[row] and (is_first if factor is None else factor[row] > 1):
                 yield self.shortfall(request, table, row, limit.reason)
                 is_first = False
 

@@ -60,6 +60,7 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
         "probability": chosen.probability,
         "level": answer.level,
         "safe": brief_block(safe) if safe else None,
+        "beyond_count": brief_block(answer.beyond_count) if answer.beyond_count else None,
         "sentences": list(filter(None, (*kept, _quota_message(answer, chosen)))),
     }
 
@@ -146,13 +147,9 @@ def _cost(candidate: Any, answer: Judged[Any, Any]) -> dict[str, Any]:
     return {"usd": (short_usd if per == "run" else format_usd)(usd), "per": PER[per]}
 
 
-# vCPUs of P types from which few accounts have the quota.
-_LARGE = 96
-
-
 def _quota_message(answer: Judged[Any, Any], chosen: Any) -> Message | None:
     """Return the cheaper spec that the quota leaves out, and that the chosen type's quota is taken as
-    unlimited if the question does not limit it, or that a large P type needs one. None if nothing holds."""
+    unlimited if the question does not limit it, or that a P type needs one. None if nothing holds."""
     request, cheaper, left_out, unlimited = answer.request, answer.beyond_quota, None, None
     if cheaper:
         facts = [Message("{usd}{per}", **_cost(cheaper, answer))]
@@ -167,12 +164,7 @@ def _quota_message(answer: Judged[Any, Any], chosen: Any) -> Message | None:
             needed=quota_text([vcpus_of_quota(cheaper.spec)], request.market),
         )
     code, vcpus = vcpus_of_quota(chosen.spec)
-    if (
-        code
-        and chosen.spec.offer.instance.name.startswith("p")
-        and vcpus >= _LARGE
-        and not request.vcpu_quota
-    ):
+    if code and chosen.spec.offer.instance.name.startswith("p") and not request.vcpu_quota:
         unlimited = Message(
             "{quota} vCPUs usually take an increase of the quota or a capacity block first ({option})",
             code=QUOTA,
@@ -261,6 +253,24 @@ def _trial_message(answer: Judged[Any, Any]) -> Message | None:
 
 
 def _safe_message(answer: Judged[Any, Any]) -> Message | None:
+    """Return the safe spec, and the cheaper one on more instances than `--max-count`; None if there is
+    nothing to say."""
+    within, beyond = _safe_within_message(answer), answer.beyond_count
+    if beyond is None or _times_as_dear(beyond, answer) > _REASON:
+        return within
+    more = Message(
+        "with {option} {count}: {name}, {usd:usd}/h, {chance:.0f} % sure",
+        code=SAFE,
+        option=FieldName("max_count"),
+        count=beyond.spec.count,
+        name=spec_name(beyond.spec, answer.request),
+        usd=beyond.spec.total_usd_per_hour,
+        chance=100 * modest(beyond.probability),
+    )
+    return Message("{within}; {more}", code=SAFE, within=within, more=more) if within else more
+
+
+def _safe_within_message(answer: Judged[Any, Any]) -> Message | None:
     """Return the safe spec with its chance and what it costs more, or that there is none within reason and
     which limit the chosen one surely keeps. None if the chosen one is safe or no chance is known."""
     chosen, request, safe = answer.chosen, answer.request, answer.safe

@@ -188,7 +188,8 @@ def front_block(point: FrontPoint) -> dict[str, Any]:
         **({"percentiles": percentiles_block(point.rates)} if point.rates.tails else {}),
         **spans(point, "usd_per_million_output_tokens"),
         "answers": not point.misses,
-        "misses": point.misses or None,
+        "misses": ("target" if {*point.misses} == {"target"} else "limit") if point.misses else None,
+        "missed": dict(point.misses),
     }
 
 
@@ -199,9 +200,11 @@ def step_block(step: ServingStep) -> dict[str, Any]:
         "kind": str(step.kind),
         "option": step.option,
         "why_not": step.why_not or None,
-        "instead": brief_block(step.instead) if step.instead else None,
+        "instead": step.instead
+        and brief_block(step.instead) | spans(step.instead, "usd_per_million_output_tokens"),
         "gives": gives
         and {
+            "count": gives.spec.count,
             "placement": placement_block(gives.placement),
             "probability": gives.probability,
             **spans(gives.rates, "output_tokens_per_second ttft_seconds tpot_seconds"),

@@ -533,7 +533,13 @@ def settings_columns(settings: Sequence[Record], t: Texts, *, on_cpu: bool = Fal
 
 def instead_columns(changes: Sequence[Record], t: Texts) -> list[Column]:
     """Return a column of the spec to choose with each change, if any change leads to one."""
-    return [Column(t("settings.instead"), instead_text)] if any(map(instead_text, changes)) else []
+
+    def text(change: Record) -> str | None:
+        cost = (change.get("instead") or {}).get("usd_per_million_output_tokens")
+        usd = cost and t("settings.per_million", usd=format_usd(cost["median"]))
+        return ", ".join(filter(None, (instead_text(change), usd))) or None
+
+    return [Column(t("settings.instead"), text)] if any(map(text, changes)) else []
 
 
 def instead_text(change: Record) -> str | None:

@@ -40,7 +40,7 @@ from advisor.engine.tasks.language import (
     ram_shortage,
     require_tokens,
 )
-from advisor.messages import FieldName, Message, floor_rate, format_span
+from advisor.messages import FieldName, Message, floor_rate
 from advisor.models.language.config_values import uncovered
 from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.finetuning.predictor import (
@@ -53,7 +53,6 @@ from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENC
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import card_gib, weight_gib
 from advisor.models.language.support import load_seconds
-from advisor.naming import spec_name
 from advisor.questions.fields import wrong
 from advisor.questions.language import TuningQuestion
 
@@ -412,19 +411,6 @@ _MISFIT = (
     Message("needs up to {needed:,.1f} GiB of GPU memory, has {available:.1f} GiB"),
     Message("needs up to {needed:,.1f} GiB on each of {gpus} GPUs, which have {available:.1f} GiB"),
 )
-
-
-def described(request: TuningQuestion, candidate: FineTuningCandidate) -> Message:
-    """A candidate as a clause, for the line that says that no spec answers."""
-    return Message(
-        "{name} with {lower:,g} tokens/s or more (median {median:rate}), done in up to "
-        "{hours}, at {usd:usd}/h",
-        name=spec_name(candidate.spec, request),
-        lower=floor_rate(candidate.tokens_per_second.lower),
-        median=candidate.tokens_per_second.median,
-        hours=format_span(candidate.hours.upper, up=True),
-        usd=candidate.spec.total_usd_per_hour,
-    )
 
 
 def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) -> Iterator[Message]:

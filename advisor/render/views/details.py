@@ -11,7 +11,7 @@ from advisor.domain.words import StepKind
 from advisor.messages import format_mib, format_rate
 from advisor.render.blocks import Column, Items, Look, Paragraph, Part, Table, plain, translated
 from advisor.render.charts import curves_picture, front_picture, price_picture
-from advisor.render.facts import covers_clouds, section_run_usd
+from advisor.render.facts import covers_clouds, section_run_usd, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.phrases import count_text, way_text
 from advisor.render.sentences import (
@@ -120,17 +120,22 @@ def front_table(front: Sequence[Record], document: Record, t: Texts) -> Table:
         *percentiles,
         *(lower, median),
         Column(t("table.per_million_output_tokens"), "usd_per_million_output_tokens.median", Look.USD),
-        Column(t("lm.misses"), partial(_missed, users=request.get("users"), t=t)),
+        Column(t("lm.misses"), partial(_missed, request=request, t=t)),
     ]
     return Table(columns, front)
 
 
-def _missed(point: Record, *, users: int | None, t: Texts) -> str:
-    """Return what a point misses; documents of earlier versions do not say it."""
-    if point["answers"]:
-        return ""
-    missed = point.get("misses") or "any"
-    return t("misses.users", users=f"{users:,}") if missed == "target" and users else t(f"misses.{missed}")
+def _missed(point: Record, *, request: Record, t: Texts) -> str:
+    """Return what a point misses: 'TTFT (p90), target', with the bound if its median keeps the limit."""
+    if "missed" not in point:  # a document of an earlier version
+        return "" if point["answers"] else t(f"misses.{point.get('misses') or 'any'}")
+    titles = {name: title for name, title, _ in TIMES}
+    titles["target"] = t("misses.users" if request.get("users") else "misses.target")
+    confidence = request["confidence"]
+    bounds = dict.fromkeys(titles, upper_name(confidence)) | {"target": lower_name(confidence)}
+    return ", ".join(
+        titles[name] + (f" ({bounds[name]})" if by == "bound" else "") for name, by in point["missed"].items()
+    )
 
 
 def _mean_ms(point: Record, *, name: str) -> float:
@@ -157,8 +162,15 @@ def steps_parts(document: Record, t: Texts) -> list[Part]:
         for step in steps
         if step["kind"] == StepKind.TENSOR_PARALLEL and "placement" in (step["gives"] or {})
     ]
+    spec = document.get("recommendation") or document
+
+    def runs_on(step: Record) -> str:
+        count = (step["gives"] or spec).get("count", spec.get("count", 1))
+        return type_name({**spec, "count": count}, clouds=False)
+
     columns = [
         Column(t("lm.step"), "option", Look.NAME),
+        Column(t("lm.runs_on"), runs_on, Look.NAME),
         *placed[:1],
         Column(t("table.median"), "gives.output_tokens_per_second.median", Look.RATE),
         Column(

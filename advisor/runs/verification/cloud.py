@@ -164,7 +164,8 @@ def _answer(request: NetworkQuestion, context: Context, today: date) -> Recommen
     task = NetworkTask(Preparations(context.catalog, context.model))
     answer: Recommendation = decide.recommend(task, request, today=today)
     if answer.chosen is None:
-        raise NoOfferError(no_offer(relaxed(task, answer)))
+        answer = relaxed(task, answer)
+        raise NoOfferError(no_offer(answer))
     return answer
 
 

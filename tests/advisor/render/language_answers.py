@@ -84,7 +84,7 @@ def generation_recommendation(**changes):
         "assumptions": (Message("prefix caching and speculative decoding are off"),),
         "warnings": (),
         "today": date(2026, 11, 21),
-        "front": with_chosen(KEPT.front, chosen),
+        "front": with_chosen(KEPT.front, chosen, {}),
         "steps": STEPS,
     }
     return GenerationRecommendation(**{**values, **changes})

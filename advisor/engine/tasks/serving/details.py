@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from math import ceil, isclose
 from typing import Any, NamedTuple
@@ -15,7 +15,14 @@ from advisor.domain.language import FrontPoint, GenerationCandidate, ServingRate
 from advisor.domain.words import SIXTEEN_BIT, KvPrecision, LlmPrecision, StepKind
 from advisor.engine.columns import Level
 from advisor.engine.tasks.serving.options import OptionFinder, ServedModel, ServingOption, splits_of
-from advisor.engine.tasks.serving.table import Rates, Replicas, deciding_level, rates_record, tails_record
+from advisor.engine.tasks.serving.table import (
+    Rates,
+    Replicas,
+    ServingTable,
+    deciding_level,
+    rates_record,
+    tails_record,
+)
 from advisor.messages import Message
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import can_split
@@ -42,9 +49,10 @@ def front_of(
     options: Sequence[ServingOption],
     replicas: Replicas,
     chosen: GenerationCandidate,
+    row: ServingTable,
 ) -> tuple[FrontPoint, ...]:
     """The front of latency and throughput of options on the chosen instances, by medians, lowest TPOT first;
-    it includes the chosen candidate, whose load may lie between those of the grid."""
+    it includes the chosen candidate (its `row`), whose load may lie between those of the grid."""
     points = list[_Point]()
     grid = replicas.grid_of(replicas.numbers(options), arrives=request.target_requests_per_second is not None)
     for number, option in enumerate(options):
@@ -59,7 +67,11 @@ def front_of(
         if output > most:
             most = output
             front.append(_record(request, point, chosen.spec.total_usd_per_hour))
-    return with_chosen(front, chosen)
+    misses = dict[str, str]()
+    if not all(limit.keeps[0] for limit in row.limits):
+        rates, busy = row.rates.take((np.array(0),)), chosen.spec.count * chosen.placement.batches
+        misses = _missed(request, _Point(row.options[0], rates, busy))
+    return with_chosen(front, chosen, misses)
 
 
 def _record(request: ServingQuestion, point: _Point, usd: float) -> FrontPoint:
@@ -72,17 +84,20 @@ def _record(request: ServingQuestion, point: _Point, usd: float) -> FrontPoint:
         placement=point.option.placement,
         rates=rates,
         usd_per_million_output_tokens=Span(lower=lower, median=median, upper=upper),
-        misses=_missed_kind(request, point),
+        misses=_missed(request, point),
     )
 
 
-def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> tuple[FrontPoint, ...]:
-    """The front with a candidate, which replaces the point of its placement at the same load."""
+def with_chosen(
+    front: Sequence[FrontPoint], candidate: GenerationCandidate, misses: Mapping[str, str]
+) -> tuple[FrontPoint, ...]:
+    """The front with a candidate and what it `misses`; it replaces the point of its placement at the same
+    load."""
     chosen = FrontPoint(
         placement=candidate.placement,
         rates=candidate.rates,
         usd_per_million_output_tokens=candidate.usd_per_million_output_tokens,
-        misses="",
+        misses=misses,
     )
     others = [
         point
@@ -93,21 +108,28 @@ def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> 
     return tuple(sorted([*others, chosen], key=lambda point: point.rates.tpot_seconds.median))
 
 
-def _missed_kind(request: ServingQuestion, point: _Point) -> str:
-    """ "limit" or "target", whichever the load misses by the deciding bounds; '' for none."""
-    rates, sure = point.rates, deciding_level(request)
-    output = point.output(sure)
+def _missed(request: ServingQuestion, point: _Point) -> dict[str, str]:
+    """What a load misses, of the limited times and the target: by its "median", or by its "bound" alone
+    where bounds decide."""
+    rates, output = point.rates, point.replicas * point.rates.output
     requests = output / request.output_tokens
     wanted = (
         (output, request.target_output_tokens_per_second),
         (requests, request.target_requests_per_second),
         # Users in flight, and those that think (Little's law).
-        (point.replicas * float(rates.concurrency) + request.think_seconds * requests, request.users),
+        (point.replicas * rates.concurrency + request.think_seconds * requests, request.users),
     )
-    limits = request.time_limits
-    if any(rates.limited(limit, request.output_tokens)[sure] > limit.most for limit in limits):
-        return "limit"
-    return "target" if any(least is not None and value < least for value, least in wanted) else ""
+    kept = {
+        limit.reason: rates.limited(limit, request.output_tokens) <= limit.most
+        for limit in request.time_limits
+    }
+    for value, least in wanted:
+        if least is not None:
+            kept["target"] = value >= least
+    sure = deciding_level(request)
+    return {
+        name: "bound" if keeps[Level.MEDIAN] else "median" for name, keeps in kept.items() if not keeps[sure]
+    }
 
 
 # The function that returns for each option its candidate, or why it does not answer.

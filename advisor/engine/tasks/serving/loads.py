@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.catalog.support import most_startable
 from advisor.engine.columns import Booleans, Floats, Integers, Level, option_columns
@@ -76,18 +77,20 @@ class _Solver:
     def _on_grid(self) -> _Solution:
         """The least load of the grid that reaches the target, or without one 95 % of the most tokens."""
         limits, alive = self._limits_and_kept(self._grid)
-        rate = np.where(alive, self._each[:, None] * self._grid.output[self._level], 0.0)
-        best = rate.max(axis=1)
+        rate = np.nan_to_num(self._each[:, None] * self._grid.output[self._level])
+        good, rows = np.where(alive, rate, 0.0), np.arange(len(rate))
+        best = rate[rows, good.argmax(axis=1)]
         target = self._request.target_output_tokens_per_second
         count = np.ones(len(rate), dtype=np.intp)
         wanted = GOOD_ENOUGH * best
         if target is not None:
             count = np.minimum(times_needed(target, best), self._most).astype(np.intp)
             wanted = np.minimum(target / count, best)
-            limits.append(Limit.least("too_slow", count * best, target))
         # Where no load is good, the row shows the first: one sequence in flight.
-        chosen = np.asarray((alive & (rate >= wanted[:, None])).argmax(axis=1))
-        rates = self._grid.take((np.arange(len(rate)), chosen))
+        rates = self._grid.take((rows, np.asarray((alive & (rate >= wanted[:, None])).argmax(axis=1))))
+        limits = [self._as_shown(limit, rates) for limit in limits]
+        if target is not None:
+            limits.append(Limit.least("too_slow", count * best, target))
         return count, rates, self._largest(alive), limits
 
     def _with_shared_load(self, load: float, reason: str) -> _Solution:
@@ -123,7 +126,23 @@ class _Solver:
         for other in others:
             carried = ~np.isnan(rates.tpot[self._level])
             rates = Rates(*(np.where(carried, *pair) for pair in zip(rates, other, strict=True)))
-        return count, rates, most, limits
+        return count, rates, most, [self._as_shown(limit, rates) for limit in limits]
+
+    def _as_shown(self, limit: Limit, rates: Rates) -> Limit:
+        """A limit with the factor by which the rates that a row shows miss it, also where the row misses an
+        earlier limit; a limit on the load has its factor already."""
+        request = self._request
+        if limit.reason == "no_interval":
+            return replace(limit, factor=np.where(self._doubted(rates), np.inf, 1.0))
+        for time in request.time_limits:
+            if time.reason == limit.reason:
+                values = rates.limited(time, request.output_tokens)[self._level]
+                return replace(limit, factor=np.nan_to_num(values, nan=np.inf) / time.most)
+        return limit
+
+    def _doubted(self, rates: Rates) -> Booleans:
+        """Loads whose interval is not calibrated, where the request does not allow that."""
+        return np.asarray(~rates.calibrated & (not self._request.allow_extrapolation))
 
     def _rates_at_share(self, load: float, count: Integers, options: Integers, level: Level) -> Rates:
         """Rates of some options on `count` instances each, whose replicas share the load."""
@@ -149,17 +168,14 @@ class _Solver:
         keeps a limit if one of its loads keeps this and all earlier limits."""
         request, level, judged = self._request, self._level, list[Limit]()
         alive = np.asarray(~np.isnan(rates.tpot[level]))
-        # 1 where the interval is not calibrated and the request does not allow that.
-        doubted = np.asarray(~rates.calibrated & (not request.allow_extrapolation), dtype=float)
-        times = [("no_interval", doubted, 0.5)]
+        times = [("no_interval", self._doubted(rates).astype(float), 0.5)]
         for limit in request.time_limits:
             times.append((limit.reason, rates.limited(limit, request.output_tokens)[level], limit.most))
         for reason, values, most in times:
             least = np.where(alive, values, np.inf)
             alive = np.asarray(alive & (least <= most))
             keeps, nearness = (np.atleast_2d(values.T).T for values in (alive, -least))
-            factor = None if reason == "no_interval" else -nearness.max(axis=1) / most
-            judged.append(Limit(reason, np.asarray(keeps.any(axis=1)), nearness.max(axis=1), factor))
+            judged.append(Limit(reason, np.asarray(keeps.any(axis=1)), nearness.max(axis=1)))
         return judged, alive
 
     def _largest(self, alive: Booleans) -> Rates:

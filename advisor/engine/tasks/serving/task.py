@@ -54,6 +54,8 @@ _DEAR_USD_PER_HOUR, _LOOSER, _FAR_LESS = 10.0, 1.5, 1 / 3
 _MUCH_LESS = 0.85
 # Users who cost more by the hour are told their load, and the cost where they pause so long.
 _DEAR_USERS, _PAUSE_SECONDS = 50.0, 30.0
+# Rows that miss limits by a factor m in all are as near as those by m to this power.
+_FURTHER = 1.25
 # Over all clouds, dearer types are predicted only where types up to these prices do not fill the answer.
 _CHEAP_USD_PER_HOUR = (2.0, 8.0)
 
@@ -201,11 +203,13 @@ class ServingTask(
         return super().nearest(request, options, table)
 
     def nearest_row(self, request: ServingQuestion, table: ServingTable) -> int:
-        """The row that misses its limits, that on the price among them, by the least factor together."""
+        """The row that misses its limits, that on the price among them, by about the least factor together:
+        the cheapest of such rows, and the further off all are, the more count as such."""
         times = np.ones(len(table))
         for limit in self.limits(request, table):
-            times *= np.where(limit.keeps, 1.0, np.inf if limit.factor is None else limit.factor)
-        near = np.flatnonzero(times <= times.min() / GOOD_ENOUGH)
+            factor = np.inf if limit.factor is None else np.maximum(1.0, limit.factor)
+            times *= np.where(limit.keeps, 1.0, factor)
+        near = np.flatnonzero(times <= times.min() ** _FURTHER / GOOD_ENOUGH)
         return int(self.in_order(request, table, near)[0])
 
     def candidate(self, request: ServingQuestion, table: ServingTable, row: int) -> GenerationCandidate:
@@ -266,7 +270,10 @@ class ServingTask(
                 else step
                 for step in steps
             )
-        return {"front": front_of(request, ways, options.replicas, chosen), "steps": steps}
+        return {
+            "front": front_of(request, ways, options.replicas, chosen, table.take(rows[:1])),
+            "steps": steps,
+        }
 
     def _in_format(
         self,

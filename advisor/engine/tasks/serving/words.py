@@ -14,10 +14,9 @@ from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
 from advisor.engine.tasks.serving.options import USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable, deciding_level
-from advisor.messages import FieldName, Message, ceil_ms, ceil_significant, floor_rate
+from advisor.messages import FieldName, Message, ceil_significant, floor_rate
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.language_model import LanguageModel
-from advisor.naming import spec_name
 from advisor.questions.language import ServingQuestion
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 
@@ -103,21 +102,6 @@ _TIMES = {
     "e2e": Message("the time of a request"),
 }
 _PERCENTILE = Message("p{percentile} of {time}")
-
-
-def described(request: ServingQuestion, candidate: GenerationCandidate) -> Message:
-    """A candidate as a clause, for the line that says that no spec meets the target."""
-    spec, rates = candidate.spec, candidate.rates
-    return Message(
-        "{name} with {lower:,g} output tokens/s or more (median {median:rate}), up to {ttft:,g} ms "
-        "to the first token and {tpot:,g} ms for each further one, at {usd:usd}/h",
-        name=spec_name(spec, request),
-        lower=floor_rate(rates.output_tokens_per_second.lower),
-        median=rates.output_tokens_per_second.median,
-        ttft=ceil_ms(rates.ttft_seconds.upper),
-        tpot=ceil_ms(rates.tpot_seconds.upper),
-        usd=spec.total_usd_per_hour,
-    )
 
 
 def serving_assumptions(
