@@ -38,6 +38,7 @@ from advisor.cli.questions import (
     question_from,
     typed_option,
 )
+from advisor.domain import HOURS_PER_MONTH
 from advisor.errors import DeliveryError, Faults, UsageError
 from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message
@@ -411,6 +412,8 @@ def _workload_of_entry(entry: Entry) -> ReportedWorkload:
     if entry.runs_per_month and not any(getattr(question, field, None) for field in _ENDS):
         hint = "give epochs, samples or tokens, or leave it out"
         raise UsageError("{key} counts runs, and this workload stays on", key=RUNS, hint=hint, field=RUNS)
+    if entry.runs_per_month and question.owes_term and question.horizon_hours == HOURS_PER_MONTH:
+        question = question.replace(horizon_hours=round(HOURS_PER_MONTH / entry.runs_per_month, 2))
     return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), entry)
 
 

@@ -256,10 +256,12 @@ def ranking_assumptions(
     if request.ranks_by_price:
         miss = Message("ranked by price x (1 + the chance of a miss)")
         return [miss] if can_miss else []
+    if request.owes_term:
+        cost = Message("cost of the whole term, for runs within {hours:hours},", hours=request.horizon_hours)
     ranked = Message("ranked by {cost} at the median rate", cost=cost)
     if can_miss:
         ranked = Message("{ranked} x (1 + the chance of a miss)", ranked=ranked)
-    if is_limited and request.ends:
+    if request.owes_term or (is_limited and request.ends):
         return [ranked]
     return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 

@@ -173,7 +173,7 @@ def _record(
     candidate, other = record(contender), record(instead) if instead else None
     if other is None and trial.kind is CloseCallKind.CHOSEN_MAY_MISS:
         other = safe
-    by_run = other is not None and request.ends
+    by_run = other is not None and request.ends and not request.owes_term
     return CloseCall(
         kind=trial.kind,
         candidate=candidate,

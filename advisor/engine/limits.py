@@ -367,16 +367,24 @@ def _to_nine_digits(values: Floats) -> Floats:
 
 def terms_of(request: SpecQuestion, table: Columns, hours: Floats | float) -> Floats | float:
     """The factor (n,) by which rows cost more than the hours of use, since a commitment's whole term is paid.
-    1 where the request names a market: then all offers have the same term."""
-    if request.market is not None:
+    1 for work without an end on the market that the request names: then all offers have the same term."""
+    if request.market is not None and not request.owes_term:
         return 1.0
     terms = np.array([term_hours(offer.market) for offer in table.offers()])[table.option]
-    return np.asarray(np.maximum(1.0, terms / hours))
+    return _times_paid(request, terms, hours)
 
 
 def term_factor(request: SpecQuestion, spec: Spec, hours: float) -> float:
     """The factor of `terms_of` for one spec."""
-    return 1.0 if request.market is not None else max(1.0, term_hours(spec.offer.market) / hours)
+    if request.market is not None and not request.owes_term:
+        return 1.0
+    return float(_times_paid(request, term_hours(spec.offer.market), hours))
+
+
+def _times_paid(request: SpecQuestion, terms: Floats | float, hours: Floats | float) -> Floats:
+    """Hours that are owed over those of use. A run longer than the horizon takes several machines."""
+    machines = np.ceil(np.minimum(hours / request.horizon_hours, 1e9))  # a rate of 0 takes forever
+    return np.asarray(np.maximum(1.0, terms / hours * machines))
 
 
 # Beyond this many standard deviations a chance counts as 0 or 1.

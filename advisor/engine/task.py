@@ -221,10 +221,10 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     def level(self, request: R, table: T) -> Booleans:
         """Which rows cost the same as the cheapest within the error: up to `EQUAL` times its cost, and up to
-        the upper quartile of its cost. No row where hourly prices decide, since these are known, and none
+        the upper quartile of its cost. No row where prices or terms decide, since these are known, and none
         of a run with a limit, whose chance of a miss counts that error already."""
         is_limited_run = request.ends and self.aims(request, table)
-        if self.ranks_by_price(request) or not len(table) or is_limited_run:
+        if self.ranks_by_price(request) or request.owes_term or not len(table) or is_limited_run:
             return np.zeros(len(table), dtype=bool)
         ranks = self.rank(request, table)
         cheapest = int(ranks.argmin())

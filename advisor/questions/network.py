@@ -334,6 +334,7 @@ class Recommend(NetworkQuestion):
             self.horizon_hours != HOURS_PER_MONTH
             and self.market is not None
             and self.target_throughput is None
+            and not self.owes_term
         ):
             raise wrong(
                 "horizon_hours",

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from advisor.domain import ANY, HOURS_PER_MONTH, DiskChoice, Market, Range
-from advisor.domain.money import PriceSpread
+from advisor.domain.money import PriceSpread, term_hours
 from advisor.domain.words import ANY_MARKET
 from advisor.questions import values
 from advisor.questions.fields import Choice, Flag, FromZero, Hours, Number, Parsed, Probability, Text
@@ -180,7 +180,8 @@ class SpecQuestion(Question):
     max_gpus: int | None = _hardware("Most GPUs of one instance to use.", Number(whole=True), usual="all")
     horizon_hours: float = ask(
         "Hours you will use the instance; decides whether a verifying trial pays for itself and, with "
-        "--market any, whether a commitment does: its whole term is paid.",
+        "--market any, whether a commitment does: its whole term is paid. A run on a commitment counts one "
+        "machine more for each time that it takes longer.",
         Number(metavar="HOURS"),
         section=ANSWER,
         default=HOURS_PER_MONTH,
@@ -218,6 +219,12 @@ class SpecQuestion(Question):
     def ends(self) -> bool:
         """Whether the work ends, so that its whole cost decides."""
         return False
+
+    @property
+    def owes_term(self) -> bool:
+        """Whether the question is about a run on a commitment, whose whole term is owed."""
+        market = getattr(self, "market", None)
+        return self.ends and market is not None and term_hours(market) > 0
 
     @property
     def is_sure(self) -> bool:

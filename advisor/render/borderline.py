@@ -98,6 +98,8 @@ def behind(answer: Judged[Any, Any], other: Any) -> Behind:
     less_sure = (other.probability or 1.0) < (chosen.probability or 1.0)
     if ranks[0] > ranks[1] or (less_sure and (answer.request.is_sure or usd < _APART * least)):
         return Behind.CHANCE
+    if answer.request.owes_term:
+        return Behind.COST  # its run takes so long that it counts several machines
     if is_measured(chosen) and not is_measured(other):
         return Behind.UNMEASURED
     return Behind.TIME if answer.request.ends else Behind.HOURLY
@@ -280,7 +282,7 @@ def _safe_within_message(answer: Judged[Any, Any]) -> Message | None:
         return _none_is_safe(answer)
     more = (safe.spec.total_usd_per_hour - chosen.spec.total_usd_per_hour) * HOURS_PER_MONTH
     dearer = Message("{more} more a month", more=f"${max(0.0, more):,.0f}")
-    if request.ends and getattr(safe, "usd_per_run", None):
+    if ranked_cost(safe, answer)[1] == "run":
         more = safe.usd_per_run.median - chosen.usd_per_run.median
         dearer = Message("{more} more for the run", more=short_usd(max(0.0, more)))
     text = Message("{safe} {usd:usd}/h, {dearer}: {chance:.0f} % sure ({option} {level:g})")
@@ -303,7 +305,7 @@ def _safe_within_message(answer: Judged[Any, Any]) -> Message | None:
 def _times_as_dear(safe: Any, answer: Judged[Any, Any]) -> float:
     """Return the cost of the safe spec over that of the chosen one, per run if there is one."""
     chosen: Any = answer.chosen
-    if answer.request.ends and getattr(safe, "usd_per_run", None):
+    if ranked_cost(safe, answer)[1] == "run":
         return float(safe.usd_per_run.median / chosen.usd_per_run.median)
     return float(safe.spec.total_usd_per_hour / chosen.spec.total_usd_per_hour)
 

@@ -165,6 +165,19 @@ def most_run_usd(spec: Record) -> float | None:
     return most
 
 
+def on_demand_usd(section: Record) -> float | None:
+    """Return the dollars of a pick's planned runs, else of one, on demand; None if the price is not known."""
+    run, costs = section["recommendation"]["recommendation"].get("run"), section["costs"] or {"choices": ()}
+    usd = [row["usd_per_hour"] for row in costs["choices"] if row["market"] == Market.ON_DEMAND]
+    return run["hours"]["median"] * usd[0] * section.get("runs_per_month", 1.0) if run and usd else None
+
+
+def share_of_month(section: Record, bound: str = "median") -> float | None:
+    """Return the share of a month that a pick's planned runs take; None if no plan gives their number."""
+    run, often = section["recommendation"]["recommendation"].get("run"), section.get("runs_per_month")
+    return often * run["hours"][bound] / HOURS_PER_MONTH if run and often else None
+
+
 def section_run_usd(section: Record) -> float | None:
     """Return `run_usd` of a workload's pick."""
     return run_usd(section["recommendation"]["recommendation"])

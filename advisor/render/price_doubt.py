@@ -170,7 +170,7 @@ def _priced_block(candidate: AnyCandidate, answer: AnyAnswer) -> dict[str, Any]:
 
 def ranked_cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]:
     """Return the median cost in dollars that a candidate is ranked by, and its unit ('hour', 'run', ..)."""
-    if answer.request.ranks_by_price:
+    if answer.request.ranks_by_price or answer.request.owes_term:
         return candidate.spec.total_usd_per_hour, "hour"
     # The candidates of each task differ; importing their types would slow other answers.
     run = getattr(candidate, "usd_per_run", None)

@@ -10,7 +10,7 @@ from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
 from advisor.domain.money import term_hours
 from advisor.domain.words import LlmEngine
-from advisor.messages import Message, format_usd, short_usd
+from advisor.messages import Message, format_span, format_usd, short_usd
 from advisor.render.blocks import (
     Block,
     Command,
@@ -37,9 +37,11 @@ from advisor.render.facts import (
     decision_of,
     doubt_of,
     is_committed,
+    on_demand_usd,
     per_month,
     run_usd,
     section_run_usd,
+    share_of_month,
     type_name,
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
@@ -243,7 +245,20 @@ def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
                 ends = {end: short_usd(cost) for end, cost in doubt.items()}
                 yield t("answer.doubt", costs=t(f"doubt.{name}"), day=spec["price_as_of"], **ends)
     if is_committed(spec):
-        yield t("answer.term", usd=short_usd(term_hours(Market(spec["market"])) * spec["usd_per_hour"]))
+        yield from _committed(section, t)
+
+
+def _committed(section: Record, t: Texts) -> Iterator[str]:
+    """Yield what a commitment owes in all, how much of it runs use, and what they would cost on demand."""
+    term = term_hours(Market(section["answer"]["spec"]["market"]))
+    yield t("answer.term", usd=short_usd(term * section["answer"]["spec"]["usd_per_hour"]))
+    usd, share = on_demand_usd(section), share_of_month(section)
+    if usd and share:
+        runs = plain(section["runs_per_month"])
+        yield t("answer.used", runs=runs, percent=percent(share), usd=short_usd(usd))
+    elif usd:
+        hours = format_span(section["recommendation"]["recommendation"]["run"]["hours"]["median"])
+        yield t("answer.used_once", hours=hours, term=f"{term:,.0f}", usd=short_usd(usd))
 
 
 def _unproven(section: Record, t: Texts) -> Iterator[Leaf]:

@@ -21,10 +21,13 @@ from advisor.render.facts import (
     decision_of,
     doubt_of,
     in_all_usd,
+    is_committed,
     month_usd,
     most_run_usd,
+    on_demand_usd,
     safe_spec,
     section_run_usd,
+    share_of_month,
     type_name,
 )
 from advisor.render.i18n.catalogue import Texts
@@ -82,7 +85,7 @@ def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record]
         return t("totals.none", workloads=len(sections))
     runs = [section for section in answered if month_usd(section) is None]
     monthly = [section for section in answered if section_run_usd(section) is None]
-    held = [each for each in monthly if each["recommendation"]["recommendation"].get("run")]
+    held = list(filter(_held, monthly))
     kept = [each for each in monthly if each not in held]
     often = [
         {**each, "name": t("totals.planned", name=each["name"][:60], runs=plain(each["runs_per_month"]))}
@@ -137,7 +140,7 @@ def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
 
 
 def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """Yield the upper bound of each run's cost, the dearest first, then their sum, which is no less sure."""
+    """Yield the upper bound of each run's cost, the dearest first, and runs too long for their commitment."""
     bounds = [
         (upper, section.get("runs_per_month") or 0, section)
         for section in answered
@@ -151,6 +154,10 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     if texts:
         share = percent(bounds[0][2]["answer"]["confidence"])
         yield t("totals.most", percent=share, costs=t("brief.comma").join(texts))
+    for each in filter(_held, answered):
+        if (most := share_of_month(each, "upper")) and most > 1:
+            sure, runs = percent(each["answer"]["confidence"]), plain(each["runs_per_month"])
+            yield t("totals.full", name=each["name"][:80], runs=runs, most=percent(most), percent=sure)
 
 
 def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
@@ -244,6 +251,10 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     on_demand = [each for each in answered if each["answer"]["spec"]["market"] == Market.ON_DEMAND]
     if unknown := [each for each in on_demand if each["costs"] and Market.SPOT not in _choices(each)]:
         yield t("totals.no_spot", names=_names(unknown, t))
+    for each in filter(_held, answered):
+        usd, share = on_demand_usd(each), share_of_month(each)
+        if share and usd and usd < each["answer"]["spec"]["usd_per_month"]:
+            yield t("totals.used", name=each["name"][:80], percent=percent(share), usd=short_usd(usd))
     if year := _yearly(answered):
         saved = sum((month_usd(each) or 0.0) - row["usd_per_month"] for each, row in year)
         untried = [each for each, _ in year if calls_of_chosen(each["recommendation"])]
@@ -370,6 +381,12 @@ def _paying(section: Record, t: Texts) -> str:
     market = t.known("market." + spec["market"], spec["market"]) if spec else ""
     dated = spec and doubt_of(spec, 1.0)
     return t("totals.paying", market=market, day=spec["price_as_of"]) if spec and dated else market
+
+
+def _held(section: Record) -> bool:
+    """Return whether a workload is a run on a commitment, which is owed by the month."""
+    spec = section["recommendation"]["recommendation"]
+    return is_committed(spec) and bool(spec.get("run"))
 
 
 def _answered(section: Record) -> Record | None:

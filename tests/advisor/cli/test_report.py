@@ -325,6 +325,35 @@ def test_a_commitment_for_a_run_counts_by_the_month_of_its_whole_term(shown, doc
     assert "for the run" not in brief
 
 
+def test_a_run_on_a_commitment_ranks_by_the_term_that_it_owes(shown, answer, tmp_path):
+    """The cheapest machine that ends in time, not the one with the cheapest sample, since all hours are owed;
+    as many runs as a month has hours for need a quicker one."""
+    words = ["--task", "training", "--model", "resnet50", "--epochs", "90", "--market", "commitment-1y"]
+    chosen, *others = (made := answer("recommend", *words))["recommendation"], *made["alternatives"]
+    within = [spec for spec in (chosen, *others) if spec["run"]["hours"]["median"] <= 730]
+    hourly = [spec["price"]["total_usd_per_hour"] for spec in within]
+    assert len(within) > 1
+    assert hourly[0] == min(hourly)
+    assert chosen["run"]["usd"]["median"] > min(spec["run"]["usd"]["median"] for spec in others)
+    hours, usd = chosen["run"]["hours"]["median"], hourly[0]
+    file = tmp_path / "committed.yaml"
+
+    def planned(runs):
+        file.write_text(
+            "workloads: [{name: Weekly, task: training, model: resnet50, epochs: 90, market: commitment-1y, "
+            f"runs_per_month: {runs}}}, {{task: inference, model: googlenet}}]"
+        )
+        return shown("report", "--plan", file, *DAY).replace("\u00a0", " ")
+
+    few, many = planned(1), planned(int(730 / hours) + 1)
+    assert f"Weekly uses {100 * hours / 730:.0f} % of its commitment: on demand" in few
+    assert f"| Weekly | {chosen['instance_type']} |" in few
+    assert f"| Weekly | {chosen['instance_type']} |" not in many
+    assert f"One run uses {hours:.0f} h of its 8,760 hours" in shown("report", *words, *DAY)
+    assert f"It is owed for the whole term, used or not: \\${8760 * usd:,.0f} in all." in few
+    assert "Weekly may take" in planned(int(730 / hours))  # its longest time is more than a month has
+
+
 def test_a_trial_of_one_gpu_aims_at_its_share_and_is_as_sure_as_the_answer(document, answer):
     """Four GPUs lose a little to each other: the share of one is more than a quarter, and no more than its
     bound where the answer is sure."""
