@@ -75,6 +75,11 @@ def short_usd(usd: float) -> str:
     return f"${usd:,.2f}" if 0.1 <= usd < 99.995 else f"${usd:,.0f}" if usd >= 1 else f"${usd:.2g}"
 
 
+def sum_of_shown(costs: Iterable[float]) -> float:
+    """The sum of costs as `short_usd` writes them: what readers get who add them up."""
+    return sum(float(short_usd(usd).removeprefix("under ").strip("$").replace(",", "")) for usd in costs)
+
+
 def format_rate(samples_per_second: float) -> str:
     """A rate with three significant digits and grouped thousands: '1,230', '45.6', '0.789'."""
     if samples_per_second >= 100:

@@ -193,10 +193,7 @@ _ELSEWHERE = {
     **dict.fromkeys(product(_ASKING, ("--rps", "--qps")), _RATE),
     **dict.fromkeys(product(_ASKING, ("--runs-per-month",)), "runs_per_month is a key of `report --plan`"),
     **dict.fromkeys(product(_ASKING, ("--currency", "--eur")), "prices are in US dollars"),
-    **dict.fromkeys(
-        product(_ASKING, ("--hours-per-month",)),
-        "a month has 730 hours; for fewer, multiply the price per hour",
-    ),
+    **dict.fromkeys(product(_ASKING, ("--hours-per-month",)), "hours_per_month is a key of `report --plan`"),
     **{(command, name): f"here it is {ours}" for name, ours in _OF_VLLM.items() for command in _ASKING},
     **dict.fromkeys(product(_ASKING, ("--latency-percentile", "--percentile")), _PERCENTILES),
     **dict.fromkeys(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.plans import RUNS, Entry, Plan, read_plan, shown_name
+from advisor.answers.reporting.plans import HOURS, RUNS, Entry, Plan, read_plan, shown_name
 from advisor.answers.reporting.reports import (
     Origin,
     Report,
@@ -288,8 +288,6 @@ def _refuse_options_before_subcommand(ctx: click.Context) -> None:
 
 # Fields that apply to all workloads of a plan, and that a single one may not set.
 _SHARED = ("live",)
-# Words for a month of fewer hours, which no plan has.
-_HOURS = ("hours_per_month", "hours_a_month", "monthly_hours")
 # Fields that limit the length of a run.
 _ENDS = ("epochs", "samples", "tokens")
 
@@ -401,19 +399,22 @@ def planned_workloads(content: bytes, file: str, sources: Sources) -> tuple[Plan
 
 def _workload_of_entry(entry: Entry) -> ReportedWorkload:
     for field in entry.fields:
-        if field in _HOURS:
-            hint = "for fewer, multiply its price per hour by your hours"
-            raise UsageError("what stays on counts 730 hours a month", hint=hint, field=field)
         if field in (*_SHARED, *Sources.fields, *NOT_IN_REPORTS):
             raise wrong(
                 field, "{field} cannot differ by workload", hint="give it to `report`, or leave it out"
             )
     question = from_texts(RECOMMEND, entry.fields, "key")
-    if entry.runs_per_month and not any(getattr(question, field, None) for field in _ENDS):
+    ends, often = any(getattr(question, field, None) for field in _ENDS), entry.per_month.get(RUNS)
+    if often and not ends:
         hint = "give epochs, samples or tokens, or leave it out"
         raise UsageError("{key} counts runs, and this workload stays on", key=RUNS, hint=hint, field=RUNS)
-    if entry.runs_per_month and question.owes_term and question.horizon_hours == HOURS_PER_MONTH:
-        question = question.replace(horizon_hours=round(HOURS_PER_MONTH / entry.runs_per_month, 2))
+    if ends and HOURS in entry.per_month:
+        hint = "give runs_per_month, or leave it out"
+        raise UsageError(
+            "{key} is for what stays on, and this workload ends", key=HOURS, hint=hint, field=HOURS
+        )
+    if often and question.owes_term and question.horizon_hours == HOURS_PER_MONTH:
+        question = question.replace(horizon_hours=round(HOURS_PER_MONTH / often, 2))
     return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), entry)
 
 

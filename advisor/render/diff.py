@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from advisor.render.document import is_language
-from advisor.render.facts import per_month, run_usd, usd_per_million_samples
+from advisor.render.facts import hours_of_month, per_month, run_usd, usd_per_million_samples
 from advisor.render.records import BOUNDS
 
 SCHEMA = "advisor.report-diff/1"
@@ -62,7 +62,9 @@ class Workload(NamedTuple):
     def month_usd(self) -> float | None:
         """Dollars per month of a workload that is kept running, or that runs as often as its plan says."""
         run, often, usd = run_usd(self.pick), self.section.get("runs_per_month"), self.usd_per_hour
-        return usd and per_month(usd) if run is None else often and run * often
+        if self.pick and usd and run is None:
+            return per_month(usd, hours_of_month(self.section, self.pick))
+        return run and often and run * often
 
     @property
     def kept_usd_per_hour(self) -> float | None:
@@ -182,7 +184,7 @@ def difference(old: Document, new: Document, *files: str) -> dict[str, Any]:
     # Count only workloads with a pick on both sides: a new or removed one makes nothing dearer.
     both = [(was, now) for _, was, now in pairs if was and now and was.pick and now.pick]
     hourly = _sums(both, lambda workload: workload.kept_usd_per_hour)
-    monthly = hourly and hourly | {name: per_month(hourly[name]) for name in ("old", "new")}
+    monthly = _sums(both, lambda workload: workload.month_usd if workload.kept_usd_per_hour else None)
     return {
         "schema": SCHEMA,
         "old": _document_facts(old, len(before), *files[:1]),
@@ -297,7 +299,11 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
     asked = _changed_request_fields(old, new)
     # A recommendation alone does not say how often the workload runs.
     tells = bool(old.section and new.section)
-    often = [each.section.get("runs_per_month") if tells else None for each in (old, new)]
+    planned = {
+        f"{what}_per_month": [each.section.get(f"{what}_per_month") if tells else None for each in (old, new)]
+        for what in ("runs", "hours")
+    }
+    runs = run_usd(old.pick), run_usd(new.pick)
     before, after = (key_of(side.pick) if side.pick else None for side in (old, new))
     rows: dict[str, Any] = {
         "request": asked,
@@ -309,9 +315,9 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
             "reasons": list(_reasons(old, new, before, after)) if before != after else [],
         },
         "cost": change(old.usd_per_hour, new.usd_per_hour) if before and after else None,
-        "run_usd": _sums([(old, new)], lambda workload: run_usd(workload.pick)),
+        "run_usd": None if runs == (None, None) else change(*runs),
         "month_usd": month,
-        "runs_per_month": None if often[0] == often[1] else change(*often),
+        **{name: None if was == now else change(was, now) for name, (was, now) in planned.items()},
         "prices": _changed_numbers(old.prices(), new.prices(), spec_document),
         "predictions": _prediction_changes(old.rates(), new.rates()),
         "alternatives": _alternative_changes(old.ranked(), new.ranked()),
@@ -321,7 +327,7 @@ def _workload_change(name: str, old: Workload | None, new: Workload | None) -> d
         "assumptions": _text_changes(old, new, "assumptions"),
     }
     # Warnings and assumptions do not count as changes: some state an age, which differs each day.
-    lists = [asked, rows["runs_per_month"], rows["prices"], rows["predictions"]]
+    lists = [asked, *(rows[name] for name in planned), rows["prices"], rows["predictions"]]
     for group in ("alternatives", "rejected", "measured"):
         lists += [part for key, part in rows[group].items() if key != "not_named"]
     changed = before != after or any(lists)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import ESTIMATED, OBSERVED
 from advisor.errors import one_line
-from advisor.messages import format_counted, format_rate, format_usd, option_name, short_usd
+from advisor.messages import format_counted, format_rate, format_usd, option_name, short_usd, sum_of_shown
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.render.blocks import Items, Page, Paragraph
 from advisor.render.diff import differ
-from advisor.render.facts import per_month, spec_name
+from advisor.render.facts import spec_name
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.markdown import page_markdown
 from advisor.render.sentences import disk_name
@@ -22,7 +23,7 @@ Document = Mapping[str, Any]
 
 # Programs read all of some hundred price changes; people get the largest.
 _MOST = 5
-_AN_HOUR, _A_MONTH = " an hour", " a month"
+_AN_HOUR, _A_MONTH, _THE_RUN = " an hour", " a month", " for the run"
 # Kinds of prices that come from no price list.
 _SEEN = (OBSERVED, ESTIMATED)
 
@@ -53,13 +54,10 @@ def _page(document: Document) -> Page:
         if workload["status"] in ("added", "removed"):
             verb = "is new" if workload["status"] == "added" else "is no longer asked for"
             spec, usd, run = (workload[name] for name in ("spec", "usd_per_hour", "run_usd"))
-            paid = f"{usd_or_dash(usd)} an hour, {usd_or_dash(usd and per_month(usd))} a month"
-            if run:
-                planned = filter(None, (workload["month_usd"][day] for day in ("old", "new")))
-                paid = ", ".join(
-                    [f"{short_usd(run)} for the run", *(f"{short_usd(usd)} a month" for usd in planned)]
-                )
-            what = f"{with_disk(spec)}, {paid}" if spec else "nothing fits"
+            months = filter(None, (workload["month_usd"][day] for day in ("old", "new")))
+            paid = f"{short_usd(run)} for the run" if run else f"{usd_or_dash(usd)} an hour"
+            costs = [paid, *(f"{short_usd(month)} a month" for month in months)]
+            what = f"{with_disk(spec)}, {', '.join(costs)}" if spec else "nothing fits"
             blocks.append(Paragraph(one_line(f"{workload['name']} {verb} ({what})"), "answer"))
         elif workload["status"] == "changed":
             called, was = workload["name"], workload["old_name"]
@@ -71,8 +69,8 @@ def _page(document: Document) -> Page:
 
 
 def headline(document: Document) -> str:
-    """'What changed from 2026-10-21 to 2026-11-21: 2 of 3 workloads, 1 with another pick'; two documents of
-    the same day are named by their files."""
+    """'What changed from 2026-10-21 to 2026-11-21: 3 of 5 workloads (1 another pick, 2 new)'; two documents
+    of the same day are named by their files."""
     old, new = document["old"], document["new"]
     one_day = old["as_of"] == new["as_of"] and old.get("file") and new.get("file")
     ends = [one_line(each["file"]) if one_day else each["as_of"] for each in (old, new)]
@@ -80,10 +78,17 @@ def headline(document: Document) -> str:
     if not document["changed"]:
         return f"Nothing changed {days}"
     rows = document["workloads"]
-    changed = sum(row["status"] != "same" for row in rows)
-    picks = sum(row["pick"]["changed"] for row in rows if "pick" in row)
-    what = f"{changed} of {format_counted(len(rows), 'workload')}"
-    return f"What changed {days}: {what}, {picks} with another pick"
+    how = Counter(
+        "another pick" if row.get("pick", {}).get("changed") else _STATUS[row["status"]] for row in rows
+    )
+    kinds = [f"{how[kind]} {kind}" for kind in ("another pick", "new", "gone", _KEPT) if how[kind]]
+    what = f"{len(rows) - how['']} of {format_counted(len(rows), 'workload')}"
+    return f"What changed {days}: {what} ({', '.join(kinds)})"
+
+
+# What became of a workload, by its status.
+_KEPT = "with the same pick"
+_STATUS = {"added": "new", "removed": "gone", "changed": _KEPT, "same": ""}
 
 
 # Why only one document's monthly sum includes a workload: the reason that the other has, and its side.
@@ -134,23 +139,30 @@ def _whole_text(document: Document) -> str:
     totals = document["totals"]["all_month_usd"]
     lacks = document["totals"]["all_month_lacks"]
     why = {row["name"]: _WHY[row["why"], day] for day, rows in lacks.items() for row in rows}
-    changes = []
-    for row in document["workloads"]:
-        old, new = (row["month_usd"][day] or 0.0 for day in ("old", "new"))
-        if differ(old, new):
-            changes.append((new - old, row["name"]))
+    rows = document["workloads"]
+    months = {day: [row["month_usd"][day] or 0.0 for row in rows] for day in ("old", "new")}
+    changes = [
+        (sum_of_shown([new]) - sum_of_shown([old]), row["name"])
+        for row, old, new in zip(rows, months["old"], months["new"], strict=True)
+        if differ(old, new)
+    ]
     changes.sort(key=lambda change: -abs(change[0]))
     texts = [
         f"{name}{f' ({why[name]})' if name in why else ''} {_signed(usd)}" for usd, name in changes[:_MOST]
     ]
     if rest := changes[_MOST:]:
         texts.append(f"{format_counted(len(rest), 'other')} {_signed(sum(usd for usd, _ in rest))}")
-    ends = " -> ".join(dict.fromkeys(short_usd(totals[day]) for day in ("old", "new"))) + _A_MONTH
+    sums = [sum_of_shown(usd) for usd in months.values()]
+    ends = " -> ".join(dict.fromkeys(map(short_usd, sums))) + _A_MONTH
+    unplanned = [
+        row["name"] for row in rows if row.get("run_usd") and not any(map(row["month_usd"].get, months))
+    ]
+    ends += f", without {_listed(unplanned)} (no runs_per_month)" if unplanned else ""
     if not texts:
         return ends
     # Sums over different workloads get no percentage.
     share = "" if why else f", {totals['percent']:+.1f} %"
-    return f"{ends} ({_signed(totals['new'] - totals['old'])}{share}): {', '.join(texts)}"
+    return f"{ends} ({_signed(sums[1] - sums[0])}{share}): {', '.join(texts)}"
 
 
 def _signed(usd: float) -> str:
@@ -182,12 +194,16 @@ def _pick_text(workload: Document) -> str:
 
 def _paid(workload: Document) -> str:
     """'$0.543 -> $0.521 an hour (-4.1 %), $396.39 -> $380.33 a month'; an unlisted price has its date."""
-    cost, run, new = workload["cost"], workload.get("run_usd"), workload["pick"]["new"]
-    paid = cost_text(run, " for the run") if run else cost_text(cost, _AN_HOUR)
-    if not run:
-        planned = workload["month_usd"]  # of a run its planned ones, of a committed one what is owed
-        month = (short_usd(planned[day] or per_month(cost[day])) for day in ("old", "new"))
-        paid += f", {' -> '.join(dict.fromkeys(month))} a month"
+    cost, new, month = workload["cost"], workload["pick"]["new"], workload["month_usd"]
+    run, days = workload["run_usd"] or {}, ("old", "new")
+    paid = cost_text(cost, _AN_HOUR)
+    if run and None not in (run["old"], run["new"]):
+        paid = cost_text(run, _THE_RUN)
+    elif None not in (month["old"], month["new"]):  # also of planned runs, and of what a commitment owes
+        paid += f", {' -> '.join(dict.fromkeys(short_usd(month[day]) for day in days))}{_A_MONTH}"
+    else:
+        ends = [(run[day], _THE_RUN) if run[day] else (month[day], _A_MONTH) for day in days]
+        paid += f", {' -> '.join(short_usd(usd) + per for usd, per in ends)}"
     kind = report_texts("en").known(f"price.{new['price_kind']}", new["price_kind"])
     return f"{paid}, at the {kind} of {new['price_as_of']}" if new["price_kind"] in _SEEN else paid
 
@@ -196,10 +212,12 @@ def _changes(workload: Document) -> Iterator[str]:
     """Yield the other changes. If the question changed, every list did too; only the JSON has them then."""
     if not workload["pick"]["changed"] and workload["request"]:
         yield f"the question: {_asked(workload)}"
-    if often := workload["runs_per_month"]:
-        usd = [short_usd(each) for day in ("old", "new") if (each := workload["month_usd"][day]) is not None]
-        costs = f" ({' -> '.join(usd)} a month)" if usd else ""
-        yield f"runs a month: {_value(often['old'])} -> {_value(often['new'])}{costs}"
+    for what in ("runs", "hours"):
+        if often := workload[f"{what}_per_month"]:
+            month = [workload["month_usd"][day] for day in ("old", "new")]
+            usd = " -> ".join(short_usd(each) for each in month if each is not None)
+            costs = f" ({usd} a month)" if usd else ""
+            yield f"{what} a month: {_value(often['old'])} -> {_value(often['new'])}{costs}"
     yield from _first([_price_text(row) for row in workload["prices"]], "price")
     if workload["request"]:
         return

@@ -57,9 +57,39 @@ OF_A_SPEC = ("cloud", "instance_type", "count", "market")
 Document = dict[str, Any]
 
 
-def per_month(usd_per_hour: float) -> float:
-    """Return the dollars of a month of 730 hours, as clouds bill one."""
-    return usd_per_hour * HOURS_PER_MONTH
+def per_month(usd_per_hour: float, hours: float = HOURS_PER_MONTH) -> float:
+    """Return the dollars of a month, by default of 730 hours, as clouds bill one."""
+    return usd_per_hour * hours
+
+
+def hours_of_month(section: Record, spec: Record) -> float:
+    """Return the hours of a month that are paid: the plan's, else 730. A commitment owes all."""
+    given: float = section.get("hours_per_month", HOURS_PER_MONTH)
+    return HOURS_PER_MONTH if is_committed(spec) else given
+
+
+def with_plan(section: Record, month: Mapping[str, float]) -> Document:
+    """Return the section with what its plan says of a month: `runs_per_month`, or `hours_per_month` of work
+    that does not stay on, whose months then cost less."""
+    planned, spec = {**section, **month}, section["answer"]["spec"]
+    if "hours_per_month" not in month or spec is None:
+        return planned
+
+    def priced(row: Record, usd_per_hour: float | None) -> Document:
+        hours = hours_of_month(month, {**spec, **row})
+        return {**row, "usd_per_month": usd_per_hour and per_month(usd_per_hour, hours)}
+
+    costs, places = section["costs"], section["regions"]
+    choices = [priced(row, row["usd_per_hour"]) for row in costs["choices"]] if costs else []
+    whole = next((row["usd_per_month"] for row in choices if row["market"] == Market.ON_DEMAND), None)
+    for row in choices:
+        row["saving_percent"] = 100 * (1 - row["usd_per_month"] / whole) if whole else None
+    return {
+        **planned,
+        "answer": {**section["answer"], "spec": priced(spec, spec["usd_per_hour"])},
+        "costs": costs and {**costs, "choices": choices, "hours_per_month": month["hours_per_month"]},
+        "regions": [priced(row, row["total_usd_per_hour"]) for row in places],
+    }
 
 
 def per_million(usd_per_hour: float, samples_per_second: float) -> float:
@@ -208,7 +238,7 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     kept = [spec for spec, run in zip(specs, runs, strict=True) if run is None]
     once = [run for run in runs if run is not None]
     usd = sum(spec["usd_per_hour"] for spec in kept) if kept else None
-    month = None if usd is None else per_month(usd)
+    month = sum(spec["usd_per_month"] for spec in kept) if kept else None
     often = any(section.get("runs_per_month") for section in answered)
     sums: dict[str, dict[str, float]] = {"market": {}, "region": {}}
     for spec in kept:
@@ -261,18 +291,21 @@ def doubt_of(spec: Record, usd: float) -> Document | None:
 def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
     """Return the sums without any trial: a month of the safe specs of what is kept running, and the upper
     bounds of one run of each that ends. `without` names workloads whose document has no safe spec."""
-    usd_per_hour, runs, without = list[float](), list[float](), list[str]()
+    months, runs, without = list[float](), list[float](), list[str]()
     for section in answered:
         document, safe = section["recommendation"], decision_of(section["recommendation"]).get("safe")
         whole = safe_spec(document)
         if safe and run_usd(document["recommendation"]) is None:
-            usd_per_hour.append(safe["total_usd_per_hour"])
+            months.append(per_month(safe["total_usd_per_hour"], hours_of_month(section, safe)))
         elif whole and (most := most_run_usd(whole)) is not None:
             runs.append(most)
         else:
             without.append(section["name"])
-    month = per_month(sum(usd_per_hour)) if usd_per_hour else None
-    return {"month_usd": month, "run_usd": sum(runs) if runs else None, "without": without}
+    return {
+        "month_usd": sum(months) if months else None,
+        "run_usd": sum(runs) if runs else None,
+        "without": without,
+    }
 
 
 def _quotas(answered: Sequence[Mapping[str, Any]]) -> list[Document]:

@@ -218,7 +218,7 @@ def _pick(section: Record, hours: float) -> Record | None:
     if section["answer"]["status"] != ANSWERED:
         return None
     month = {"usd_per_month": month_usd(section)}
-    ends: dict[str, float | None] = {"hours": hours}
+    ends: dict[str, float | None] = {"hours": section.get("hours_per_month", hours)}
     if run is not None:
         hours, often = spec["run"]["hours"]["median"], section.get("runs_per_month")
         ends = {"run_usd": run, "most_usd": most_run_usd(spec), "run_hours": hours}

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from advisor.domain import HOURS_PER_MONTH
 from advisor.errors import AdvisorError, Faults, UsageError, one_line, unknown_name
 from advisor.messages import Message
 from advisor.questions.fields import Number
@@ -28,9 +29,10 @@ E = TypeVar("E", bound=AdvisorError)
 MOST_WORKLOADS = 500
 MOST_BYTES = 2**20
 LONGEST_NAME = 500
-_MOST_RUNS = 10_000
 _KEYS = ("title", "defaults", "workloads")
-_NAME, RUNS = "name", "runs_per_month"
+_NAME, RUNS, HOURS = "name", "runs_per_month", "hours_per_month"
+# The most of each amount that a month has.
+_MOST = {RUNS: 10_000, HOURS: HOURS_PER_MONTH}
 # Marks that turn the direction of the text after them: it would be shown in another order than it has.
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -40,13 +42,13 @@ _OF_WORKLOAD = Message("{place}: workload '{name}': {what}").text
 
 
 class Entry(NamedTuple):
-    """One workload of a plan: its texts by option, in the file's order, the runs per month of work that ends,
-    and the line numbers of its options and of the plan's defaults."""
+    """One workload of a plan: its texts by option, in the file's order, the runs per month of work that ends
+    or the hours per month of other work, and the line numbers of its options and of the plan's defaults."""
 
     name: str
     line: int
     fields: Mapping[str, tuple[str, ...]]
-    runs_per_month: float | None = None
+    per_month: Mapping[str, float] = MappingProxyType({})
     file: str = ""
     lines: Mapping[str, int] = MappingProxyType({})
     default_lines: Mapping[str, int] = MappingProxyType({})
@@ -170,13 +172,16 @@ class _Reader:
     def _entry(self, node: Node, number: int, defaults: _Written) -> Entry:
         own = self._fields(node, f"workload {number}")
         fields = {**defaults.texts, **own.texts}
-        name_given, runs = (" ".join(fields.pop(key, ())) for key in (_NAME, RUNS))
+        name_given, *amounts = (" ".join(fields.pop(key, ())) for key in (_NAME, *_MOST))
         try:
-            often = Number(most=_MOST_RUNS).from_text(runs, RUNS) if runs else None
+            given = {
+                key: (text, most) for (key, most), text in zip(_MOST.items(), amounts, strict=True) if text
+            }
+            month = {key: Number(most=most).from_text(text, key) for key, (text, most) in given.items()}
             name = shown_name(name_given, "name") if name_given else _usual_name(number, fields)
         except UsageError as error:
             raise self._wrong(node, error) from None
-        return Entry(name, node.start_mark.line + 1, fields, often, self._file, own.lines, defaults.lines)
+        return Entry(name, node.start_mark.line + 1, fields, month, self._file, own.lines, defaults.lines)
 
     def _title(self, node: Node) -> str:
         try:

@@ -39,7 +39,7 @@ from advisor.questions.reading import options_of
 from advisor.questions.settled import language_model_of, settled_serving, settled_tuning, today
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.document import is_language, with_sentences
-from advisor.render.facts import SCHEMA, totals
+from advisor.render.facts import SCHEMA, totals, with_plan
 from advisor.render.phrases import trial_command
 
 _PACKAGE = "instance-sizing-advisor"
@@ -174,8 +174,7 @@ def report(
     for workload in workloads:
         with _with_place(workload):
             section = _section(context, workload, preparations, head.as_of)
-            runs_per_month = workload.entry and workload.entry.runs_per_month
-            sections.append(section | ({"runs_per_month": runs_per_month} if runs_per_month else {}))
+            sections.append(with_plan(section, workload.entry.per_month if workload.entry else {}))
         if step:
             step(len(sections))
     return _assembled(context, head, sections)

@@ -36,6 +36,7 @@ from advisor.render.facts import (
     covers_clouds,
     decision_of,
     doubt_of,
+    hours_of_month,
     is_committed,
     on_demand_usd,
     per_month,
@@ -224,7 +225,10 @@ def _level_texts(section: Record, t: Texts) -> Iterator[str]:
     others, clouds = other_kinds(answer)[:2], covers_clouds(answer)
     for why in (Behind.TIME, Behind.HOURLY, Behind.UNMEASURED):
         specs = [each for each in answer["alternatives"] if each.get("behind") == why and each not in others]
-        costs = [run_usd(spec) or per_month(spec["price"]["total_usd_per_hour"]) for spec in specs[:_MORE]]
+        costs = [
+            run_usd(spec) or per_month(spec["price"]["total_usd_per_hour"], hours_of_month(section, spec))
+            for spec in specs[:_MORE]
+        ]
         names = [
             f"{type_name(spec, clouds=clouds)}{t.aside(short_usd(usd))}"
             for spec, usd in zip(specs, costs, strict=False)
@@ -238,7 +242,10 @@ def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
     spec, run = section["answer"]["spec"], section_run_usd(section)
     for name, usd in (("run", run), ("month", spec["usd_per_month"] if run is None else None)):
         if usd is not None:
-            yield t(f"answer.{name}", usd=short_usd(usd))
+            hours = section.get("hours_per_month")
+            yield t(
+                "answer.hours" if hours else f"answer.{name}", usd=short_usd(usd), hours=plain(hours or 0)
+            )
             if run and (often := section.get("runs_per_month")):
                 yield t("answer.often", runs=plain(often), usd=short_usd(usd * often))
             if doubt := doubt_of(spec, usd):
@@ -337,7 +344,7 @@ def _compared_rows(section: Record, most: int) -> list[dict[str, Any]]:
         price = record.get("price") or {"total_usd_per_hour": record.get("usd_per_hour")}
         row = {"total_usd_per_hour": price["total_usd_per_hour"], **record, **spec_document(key)}
         row |= drawn.get(key, {})
-        usd = row["total_usd_per_hour"] * HOURS_PER_MONTH
+        usd: float | None = per_month(row["total_usd_per_hour"], hours_of_month(section, row))
         if run is not None:
             saved = record.get("saves_usd_per_run")
             usd = run_usd(ranked.get(key)) if saved is None else run - saved

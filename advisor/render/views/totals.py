@@ -3,15 +3,15 @@ and a line for each workload."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
 from typing import Any
 
 from advisor.catalog.overlay import is_live, refresh_command
-from advisor.domain import LIST, Market
+from advisor.domain import HOURS_PER_MONTH, LIST, Market
 from advisor.domain.results import unmeasured_gpu
-from advisor.messages import format_rate, format_target, short_usd
+from advisor.messages import format_rate, format_target, short_usd, sum_of_shown
 from advisor.render.blocks import Column, Items, Look, Paragraph, Part, Section, Table, percent, plain
 from advisor.render.borderline import modest
 from advisor.render.document import is_language
@@ -20,7 +20,7 @@ from advisor.render.facts import (
     covers_clouds,
     decision_of,
     doubt_of,
-    in_all_usd,
+    hours_of_month,
     is_committed,
     month_usd,
     most_run_usd,
@@ -53,13 +53,15 @@ def totals_section(document: Record, t: Texts, brief: str) -> Section:
     """Return the page about all workloads: what they cost together, and a line for each."""
     sections, totals = document["workloads"], document["totals"]
     answered = list(filter(_answered, sections))
-    blocks: list[Any] = [Paragraph(_bill(totals, answered, sections, t), "answer")]
+    blocks: list[Any] = [Paragraph(_bill(answered, sections, t), "answer")]
     blocks += [Paragraph(t(brief), "note")] if brief else []
     columns = _columns(sections, t)
     # The cost of one run each is left out if some run more often, because nobody pays that sum.
-    sums = [in_all_usd(totals), None if "month_with_runs_usd" in totals else totals["run_usd"]]
-    texts = [short_usd(usd) if usd else "" for usd in sums[: 2 if totals["run_usd"] else 1]]
-    counted = [each for each in answered if sums[1] or month_usd(each) is not None]
+    once = totals["run_usd"] and "month_with_runs_usd" not in totals
+    sums = [[usd_of(each) for each in answered] for usd_of in (month_usd, section_run_usd)]
+    texts = [short_usd(sum_of_shown(filter(None, usd))) if any(usd) else "" for usd in sums]
+    texts = [texts[0], *([texts[1] if once else ""] if totals["run_usd"] else [])]
+    counted = [each for each in answered if once or month_usd(each) is not None]
     title = t("totals.all") if len(counted) == len(sections) else t("totals.part", names=_names(counted, t))
     total = [title, *[""] * (len(columns) - 1 - len(texts)), *texts] if answered else []
     blocks.append(Table(columns, sections, total=total))
@@ -75,46 +77,54 @@ def totals_sentences(document: Record, t: Texts) -> list[str]:
     """Return the same content as sentences: the total cost, the risks, and what would cost less."""
     sections = document["workloads"]
     answered = list(filter(_answered, sections))
-    bill = _bill(document["totals"], answered, sections, t)
+    bill = _bill(answered, sections, t)
     return [bill, *_risks(document, answered, t), *_savings(answered, t)]
 
 
-def _bill(totals: Record, answered: Sequence[Record], sections: Sequence[Record], t: Texts) -> str:
+def _bill(answered: Sequence[Record], sections: Sequence[Record], t: Texts) -> str:
     """Return what a month and each run cost, then how many workloads have an answer."""
     if not answered:
         return t("totals.none", workloads=len(sections))
     runs = [section for section in answered if month_usd(section) is None]
     monthly = [section for section in answered if section_run_usd(section) is None]
     held = list(filter(_held, monthly))
-    kept = [each for each in monthly if each not in held]
-    often = [
-        {**each, "name": t("totals.planned", name=each["name"][:60], runs=plain(each["runs_per_month"]))}
-        for each in answered
-        if section_run_usd(each) and each.get("runs_per_month")
-    ]
+    hours = _planned(monthly, "hours_per_month", t)
+    kept = [each for each in monthly if each not in held and "hours_per_month" not in each]
+    often = _planned(filter(section_run_usd, answered), "runs_per_month", t)
     costs = []
     for key, some, usd_of in (
         ("month", kept, month_usd),
+        ("hours", hours, month_usd),
         ("held", held, month_usd),
         ("often", often, month_usd),
         ("run" if len(runs) == 1 else "runs", runs, section_run_usd),
     ):
         if some:
-            usd = short_usd(sum(usd_of(section) or 0.0 for section in some))
+            usd = short_usd(sum_of_shown(usd_of(section) or 0.0 for section in some))
             costs.append(t(f"totals.{key}", usd=usd, names=_names(some, t)))
     says = [t("totals.sum", costs=t.listed(costs))]
     unmet = [section for section in sections if _answered(section) is None]
-    if sum(map(bool, (kept, held, often))) > 1:
+    if sum(map(bool, (kept, hours, held, often))) > 1:
         left_out = (("unfit", unmet), ("unplanned", runs))
         lacks = [t(f"totals.{why}", names=_names(some, t)) for why, some in left_out if some]
         without = t("totals.without", lacks=all_of(lacks, t)) if lacks else ""
-        says.append(t("totals.in_all", usd=short_usd(in_all_usd(totals) or 0.0), without=without))
+        usd = short_usd(sum_of_shown(filter(None, map(month_usd, answered))))
+        says.append(t("totals.in_all", usd=usd, without=without))
     elif unmet:
         says.append(t("totals.unmet", names=_names(unmet, t)))
     if not unmet:
         done = "totals.both" if len(sections) == 2 else "totals.done"
         says.append(t(done, workloads=len(sections)))
     return t.joined(says)
+
+
+def _planned(sections: Iterable[Record], key: str, t: Texts) -> list[Record]:
+    """Return the workloads whose plan says how much a month has of them, with that beside their names."""
+    return [
+        {**each, "name": t(f"totals.{key}", name=each["name"][:60], amount=plain(each[key]))}
+        for each in sections
+        if each.get(key)
+    ]
 
 
 def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
@@ -201,6 +211,7 @@ def _gambles(totals: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
         run, spec = section_run_usd(section), section["answer"]["spec"]
         per, usd = ("month", spec["usd_per_month"]) if run is None else ("run", run)
         more = call[f"saves_usd_per_{per}"] or 0.0
+        more *= 1.0 if run else hours_of_month(section, spec) / HOURS_PER_MONTH
         about = {"name": section["name"][:80], "percent": percent(1 - modest(call["probability"]))}
         trial = {"minutes": plain(call["trial"]["minutes"]), "trial": short_usd(call["trial"]["usd"])}
         safe = _safe_text(section, t(f"safe.{per}", usd=short_usd(usd + more)), t)
@@ -256,7 +267,7 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
         if share and usd and usd < each["answer"]["spec"]["usd_per_month"]:
             yield t("totals.used", name=each["name"][:80], percent=percent(share), usd=short_usd(usd))
     if year := _yearly(answered):
-        saved = sum((month_usd(each) or 0.0) - row["usd_per_month"] for each, row in year)
+        saved = sum(each["answer"]["spec"]["usd_per_month"] - row["usd_per_month"] for each, row in year)
         untried = [each for each, _ in year if calls_of_chosen(each["recommendation"])]
         yield t(
             "totals.commit",
@@ -276,7 +287,8 @@ def _yearly(answered: Sequence[Record]) -> list[tuple[Record, Record]]:
 def _at_market(section: Record, market: Market) -> Record | None:
     """Return the pick's price on another market, if the pick is on demand and that price is lower."""
     row, spec = _choices(section).get(market), section["answer"]["spec"]
-    is_less = spec["market"] == Market.ON_DEMAND and row and row["usd_per_hour"] < spec["usd_per_hour"]
+    # A commitment owes hours that a plan may not use.
+    is_less = spec["market"] == Market.ON_DEMAND and row and row["usd_per_month"] < spec["usd_per_month"]
     return row if is_less else None
 
 

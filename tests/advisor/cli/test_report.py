@@ -248,6 +248,49 @@ def test_a_plan_says_how_often_it_runs(shown, stderr, document, tmp_path):
     assert said in stderr("report", "--plan", file)
 
 
+def test_a_plan_says_how_many_hours_a_month_it_needs_what_does_not_stay_on(shown, stderr, document, tmp_path):
+    """Its months, savings and totals count these hours; a commitment owes all 730."""
+    whole, file = document("--plan", str(_written(tmp_path / "whole.yaml", PLAN))), tmp_path / "office.yaml"
+    file.write_text(PLAN.replace("_throughput: 500", "_throughput: 500\n    hours_per_month: 200"))
+    part = document("--plan", str(file))
+    (usual, other), (office, same) = whole["workloads"], part["workloads"]
+    usd = usual["answer"]["spec"]["usd_per_hour"]
+    assert office["answer"]["spec"]["usd_per_month"] == pytest.approx(200 * usd)
+    assert same["answer"] == other["answer"]
+    assert part["totals"]["month_usd"] == pytest.approx(whole["totals"]["month_usd"] - 530 * usd)
+    for was, now in zip(usual["costs"]["choices"], office["costs"]["choices"], strict=True):
+        hours = 730 if was["market"].startswith("commitment") else 200
+        assert now["usd_per_month"] == pytest.approx(hours * was["usd_per_hour"])
+    told = shown("report", "--plan", file, *DAY)
+    assert f"\\${200 * usd:,.0f} for 200 hours a month." in told
+    assert "a month for Thumbnails (200 hours a month)" in told
+    assert "A 1-year commitment for 2. resnet50 training saves" in told
+    files = [_written(tmp_path / f"{n}.json", json.dumps(made)) for n, made in enumerate((whole, part))]
+    change = f"hours a month: not set -> 200 (${730 * usd:,.0f} -> ${200 * usd:,.0f} a month)"
+    assert change in shown("report", "diff", *files)
+    file.write_text(PLAN + "    epochs: 2\n    hours_per_month: 200\n")
+    said = "hours_per_month is for what stays on, and this workload ends; give runs_per_month"
+    assert said in stderr("report", "--plan", file)
+
+
+def _written(file, text):
+    file.write_text(text)
+    return file
+
+
+def test_the_sums_that_a_plan_shows_are_those_of_its_rows(shown, tmp_path):
+    """Each cost is rounded: a sum of the unrounded ones may be another by a dollar or two."""
+    rows = "".join(
+        f"  - {{name: W{rate}, task: inference, model: googlenet, target_throughput: {rate}}}\n"
+        for rate in (500, 1500, 2500, 3500)
+    )
+    told = shown("report", "--plan", _written(tmp_path / "many.yaml", f"workloads:\n{rows}"), *DAY)
+    months = [float(usd.replace(",", "")) for usd in re.findall(r"^\| W\d+ .* \$([\d,.]+) \|$", told, re.M)]
+    assert len(months) == 4
+    assert f"| **${sum(months):,.0f}** |" in told
+    assert f"**\\${sum(months):,.0f} a month for 4 workloads" in told
+
+
 RUN = ("--task", "training", "--model", "resnet50", "--epochs", "90")
 
 

@@ -19,6 +19,7 @@ from tests.popular import POPULAR
 from .oracle.brute_force import BruteForce, is_true
 from .oracle.constraints import left_of_quota
 from .oracle.model import OracleModel
+from .oracle.points import paid_hours
 from .oracle.requests import questions, real_questions
 from .oracle.world import real_world, world
 
@@ -48,7 +49,7 @@ def answer_of(world, request, model=MODEL):
 def cost(request, candidate):
     cost = candidate.spec.total_usd_per_hour / candidate.prediction.median
     if candidate.usd_per_run is not None:
-        cost = candidate.usd_per_run.median
+        cost = candidate.spec.total_usd_per_hour * paid_hours(request, candidate.run.hours.median)
     elif request.target_throughput is not None:
         cost = candidate.spec.total_usd_per_hour
     chance = candidate.probability

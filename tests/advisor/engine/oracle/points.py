@@ -83,6 +83,12 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 P99_OVER_P50 = 1.35  # docs/internals/model.md
 
 
+def paid_hours(request, hours):
+    """The hours of a run; on a commitment the term (in units of itself), on one machine a horizon."""
+    committed = request.market is not None and request.market.startswith("commitment")
+    return math.ceil(hours / request.horizon_hours) if committed else hours
+
+
 @dataclass(frozen=True)
 class Point:
     """So many of a spec at one batch: cost, rates and times; `prediction` is that of one of them."""
@@ -117,7 +123,7 @@ class Point:
         """What the answer is the least of."""
         cost = self.usd / self.median
         if self.hours is not None:
-            cost = self.usd * self.hours
+            cost = self.usd * paid_hours(request, self.hours)
         elif request.target_throughput is not None:
             cost = self.usd
         return cost if request.is_sure else cost * (2 - self.chance(request))
