@@ -10,23 +10,20 @@ from msgspec.structs import replace
 
 from advisor.answers.anchoring import AnchoredWorkload, anchored_model
 from advisor.catalog import Catalog, OfferQuery, load_catalog
-from advisor.catalog.gpus import sheet_names
 from advisor.catalog.prices import RATE_VARIABLE
-from advisor.domain import DataKind, DatasetProfile, Gpu, Market
+from advisor.domain import DataKind, DatasetProfile, Market
 from advisor.domain.results import CURRENCY, DECIDES, UNPRICED
 from advisor.domain.workload import is_own_code, names_a_file
 from advisor.engine.candidates import offers_in, place_query
-from advisor.errors import CANNOT_RUN, UsageError
+from advisor.errors import CANNOT_RUN, UsageError, UsageErrors
 from advisor.files import own_model_path
 from advisor.messages import FieldName, Message
 from advisor.models.performance import load_model
 from advisor.naming import covers_clouds
-from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.settled import settled_network
 from advisor.questions.spec import SpecQuestion
-from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources as SourcesDocument
 from advisor.render.views.compare import Misfit
 
@@ -182,21 +179,10 @@ def _old_prices_note(request: SpecQuestion, catalog: Catalog, today: date) -> Me
     )
 
 
-def wanted_cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
-    """The cards that match `wanted`: named ones in the order given, else those for rent, smallest first."""
-    names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
-    if wanted.names:
-        names = [card for name in wanted.names for card in sheet_names(name, catalog.cards)]
-    meant = [name for name in dict.fromkeys(names) if wanted.allows(catalog.gpus[name])]
-    if not meant:
-        raise wrong("gpu", "no GPU matches {field}", hint="ask for less")
-    return [catalog.cards[name] for name in meant]
-
-
 def results_and_misfits(
     catalog: Catalog, question: SpecQuestion, names: Iterable[str], predicted: Callable[[str], P]
 ) -> tuple[dict[str, P], list[Misfit]]:
-    """The result of each type that can run the work, and why the others cannot; `UsageError` if none can."""
+    """The result of each type that can run the work, and why the others cannot; `UsageErrors` if none can."""
     known, misfits, errors = dict[str, P](), list[Misfit](), list[UsageError]()
     for name in dict.fromkeys(names):
         try:
@@ -208,5 +194,5 @@ def results_and_misfits(
             cloud = catalog.cloud_of(name, question.cloud)
             misfits.append(Misfit(catalog.instance(name, cloud), error.message))
     if not known:
-        raise errors[0]
+        raise UsageErrors(errors)
     return known, misfits

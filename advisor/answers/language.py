@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
-from advisor.answers.context import omission_notes, place_notes, results_and_misfits, wanted_cards
+from advisor.answers.context import omission_notes, place_notes, results_and_misfits
 from advisor.catalog import Catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (
@@ -49,6 +49,7 @@ from advisor.questions.settled import (
     settled_serving,
     settled_tuning,
     traffic_notes,
+    wanted_cards,
 )
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources

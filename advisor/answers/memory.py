@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from advisor.answers.answer import Answer
 from advisor.answers.measuring import checked_reference
 from advisor.catalog import Catalog
-from advisor.catalog.gpus import sheet_names
 from advisor.domain import Gpu, Precision, Task
 from advisor.domain.workload import is_own_code
 from advisor.errors import MeasuringError, UsageError
@@ -38,7 +37,7 @@ from advisor.models.performance.memory.steps import (
 from advisor.models.performance.networks import bundled_networks
 from advisor.questions.fields import wrong
 from advisor.questions.network import MemoryQuestion
-from advisor.questions.settled import language_hint
+from advisor.questions.settled import language_hint, wanted_cards
 from advisor.questions.values import GpuFilter
 from advisor.render.views.memory import memory_document, memory_text
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
@@ -54,7 +53,10 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
     question, and where a network must be traced and torch is missing or cannot; `MeasuringError` where
     tracing takes too long."""
     gpus = question.gpu or GpuFilter()
-    cards = gpus_named(catalog, gpus.names, gpus.allows)
+    if not gpus.names:
+        gpus = replace(gpus, names=_usual_names(catalog))
+    meant = {(card.name, card.memory_mib) for card in wanted_cards(catalog, gpus)}
+    cards = sorted(meant, key=lambda gpu: (gpu[1], gpu[0]))
     conditions = Conditions(
         task=question.task,
         batch_size=question.batch_size,
@@ -149,20 +151,10 @@ def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> Memo
     )
 
 
-def gpus_named(
-    catalog: Catalog, names: Sequence[str], allows: Callable[[Gpu], bool] = lambda _card: True
-) -> list[tuple[str, float]]:
-    """(name, MiB) of the named GPUs, or of those for rent where `names` is empty, smallest first; `allows`
-    filters them by data sheet. The memory is what instances report of the card where any has it, else the
-    data sheet's."""
-    known = {name: card.memory_mib for name, card in catalog.cards.items()}
+def _usual_names(catalog: Catalog) -> tuple[str, ...]:
+    """The NVIDIA GPUs that the usual cloud rents whole."""
     whole = (catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1)
-    rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}
-    chosen = [sheet for name in names for sheet in sheet_names(name, catalog.cards)] or list(rented)
-    fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
-    if not fitting:
-        raise wrong("gpu", "no GPU matches {field}", hint="ask for less")
-    return sorted(set(fitting), key=lambda gpu: (gpu[1], gpu[0]))
+    return tuple({card.name for card in whole if card and card.vendor == "NVIDIA"})
 
 
 def _changes(conditions: Conditions) -> Iterator[tuple[str, Conditions]]:

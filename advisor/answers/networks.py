@@ -16,12 +16,11 @@ from advisor.answers.context import (
     place_notes,
     results_and_misfits,
     unconverted_notes,
-    wanted_cards,
     with_anchors,
 )
 from advisor.answers.curves import curves_document
 from advisor.catalog import OfferQuery
-from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
+from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour
 from advisor.catalog.load import WhatIfCatalog, with_host
 from advisor.domain import Gpu, InstanceType, OnGpu, Recommendation
 from advisor.engine import Preparations, decide, script_assumption, stack_assumption
@@ -42,7 +41,7 @@ from advisor.naming import other_names
 from advisor.questions import settled
 from advisor.questions.fields import comma_parts
 from advisor.questions.network import Compare, NetworkQuestion, Predict, Recommend
-from advisor.questions.settled import instance_named
+from advisor.questions.settled import instance_named, wanted_cards
 from advisor.questions.values import GpuFilter
 from advisor.render.blocks import Items, Part
 from advisor.render.document import gpu_prediction_document, prediction_document, recommendation_document
@@ -241,7 +240,7 @@ def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
     """The prediction for the card that `question.gpu` names (any name of a data sheet), with samples already
     on the device. Raises `UsageError` with similar names for an unknown card."""
     cards = context.catalog.cards
-    card = cards[usual_sheet_name(str(question.gpu), cards)]
+    card = cards[context.catalog.cards_named(str(question.gpu))[0]]
     context, question = with_anchors(context, question)
     request = context.request(question)
     result = with_settings(on_gpu(request, context.model, card), context.model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from functools import cache, cached_property, partial
 from operator import itemgetter
@@ -28,6 +29,7 @@ from advisor.catalog.clouds import (
     why_closed,
 )
 from advisor.catalog.disks import DiskCatalog
+from advisor.catalog.gpus import sheet_names
 from advisor.catalog.instances import GpuSheet, PartialType, read_origins, read_sheets
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
 from advisor.catalog.prices import Currency, OfferQuery, SourceUse, read_bases, source_uses
@@ -157,6 +159,16 @@ class Catalog:
             if card.memory_mib < cards[card.name].memory_mib:
                 cards[card.name] = card
         return cards
+
+    def cards_named(self, text: str) -> list[str]:
+        """Every card that a text may mean, usual first: a GPU's name, or the name of a type that has it."""
+        try:
+            return sheet_names(text, self.cards)
+        except UsageError:
+            with suppress(UsageError):
+                if (card := self.instance(self.name_of(text)).gpu_name) in self.cards:
+                    return [str(card)]
+            raise
 
     @cached_property
     def rented_gpus(self) -> frozenset[str]:

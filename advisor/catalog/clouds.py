@@ -394,7 +394,15 @@ def require_gpu(name: str, sheets: Mapping[str, Gpu], clouds: Sequence[Cloud]) -
         return
     sold = frozenset().union(*(cloud.instances.gpu_names for cloud in clouds))
     if not any(is_gpu(gpu, name) for gpu in sold):
-        raise unknown_name("GPU", name, {*sold, *sheets}, field="gpu")
+        error = unknown_name("GPU", name, {*sold, *sheets}, field="gpu")
+        types = [cloud.instances.find(name) for cloud in clouds if name in cloud.instances]
+        if types and types[0] and types[0].gpu_name:
+            error.hint = Message(
+                "{name} is an instance type: its GPU is {gpu}; for itself: `advisor predict --instance`",
+                name=name,
+                gpu=types[0].gpu_name,
+            )
+        raise error
 
 
 def require_instance(name: str, clouds: Sequence[Cloud]) -> None:

@@ -161,7 +161,6 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 # Hints for options that users try on a command that does not have them.
 _BUDGET = "--max-cost limits the cost of a run, --max-price that of an hour"
 _RATE = "--target-requests-per-s of a language model, --target-throughput of a network"
-_LIMITS = "--target-throughput --max-latency-ms --max-ttft-ms --max-tpot-ms --max-hours --max-price"
 _PERCENTILES = "a limit names its percentile: --max-ttft-ms p99:1000"
 _NETWORKS = "a sweep takes several: --networks googlenet,resnet50"
 # A mistyped option is as like the one that was meant; click's own suggestions go further.
@@ -199,10 +198,7 @@ _ELSEWHERE = {
     **dict.fromkeys(
         product(_ASKING, ("--gpu-count", "--gpus", "--num-gpus")), "--max-gpus limits the GPUs of an instance"
     ),
-    **dict.fromkeys(
-        product(("compare", "predict"), _LIMITS.split()),
-        "it shows what is reached; `advisor recommend` holds instances to limits",
-    ),
+    ("memory", "--instance"): "--gpu takes an instance type, too, and means its GPU: --gpu g4dn.xlarge",
 }
 
 

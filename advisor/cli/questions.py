@@ -101,7 +101,7 @@ class TaskFieldType(FieldType):
                 several = kind.fields["instance"].kind.repeats
                 if names := types_with(load_catalog(), parse_gpus(value), 3 if several else 1):
                     option = FieldName("instance")
-                    hint = "name what has it: {instance} {names}"
+                    hint = "a language model is shown on whole instances; what has it: {instance} {names}"
                     refusal.hint = Message(hint, instance=option, names=",".join(names))
             raise refusal
         try:

@@ -237,9 +237,9 @@ class BatchPoint(Struct, frozen=True, kw_only=True):
 
 class InstancePrediction(Struct, frozen=True, kw_only=True):
     """One named instance with a disk, its predicted rate, and its price where that is known. `by_batch` holds
-    every batch size that fits, rising; `good_batch_size` is the smallest of them within 5 % of the best lower
-    bound: beyond it the throughput is saturated. `assumptions` are what the prediction takes for granted,
-    `warnings` what weakens it."""
+    every batch size that fits, rising; `good_batch_size` is the smallest of them within 1 % (of a service
+    5 %) of the best lower bound. `assumptions` are what the prediction takes for granted, `warnings` what
+    weakens it."""
 
     instance: InstanceType
     disk: Disk
@@ -255,6 +255,12 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
     warnings: tuple[Text, ...] = ()
     region: str | None = None  # the region of the price
     other_settings: tuple[OtherSetting, ...] = ()
+    probability: float | None = None  # that it keeps target and limits; None without any
+
+    @property
+    def latency(self) -> Latency | None:
+        """The latency of a batch; None except for inference."""
+        return next(each.latency for each in self.by_batch if each.batch_size == self.workload.batch_size)
 
     @property
     def total_usd_per_hour(self) -> float | None:
@@ -276,14 +282,16 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
 
 
 class OnGpu(Struct, frozen=True, kw_only=True):
-    """A network on a GPU, with its samples on the device; `workload` None: no batch size surely fits. The
-    batch size is the smallest within 5 % of the best one that surely fits."""
+    """A network on a GPU, with its samples on the device; `workload` None: no wanted batch size surely fits.
+    The batch size is the smallest good one that surely fits, `largest_batch` the largest
+    that does, where no wanted one does."""
 
     gpu: Gpu
     network: str
     workload: Workload | None = None
     prediction: Prediction | None = None
     other_settings: tuple[OtherSetting, ...] = ()
+    largest_batch: int | None = None
 
 
 def relative(prediction: Prediction | None, baseline: Prediction | None) -> float | None:

@@ -18,6 +18,7 @@ _KINDS = {
     "text": DataKind.TOKENS,
     "tensors": DataKind.TENSOR,
     "requests": DataKind.TENSOR,
+    "text-requests": DataKind.TOKENS,
     "synthetic": DataKind.TENSOR,
 }
 
@@ -49,7 +50,7 @@ class DatasetProfile(Struct, frozen=True, kw_only=True):
     @property
     def is_read(self) -> bool:
         """Whether it is read from a disk; requests come over the network, one by one."""
-        return self.storage_format != "requests"
+        return not self.storage_format.endswith("requests")
 
     @property
     def passes(self) -> int:

@@ -43,6 +43,7 @@ from advisor.domain.decision import AnyCandidate
 from advisor.domain.money import is_old, term_hours
 from advisor.domain.results import BARE_STEP, DECIDES, START
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
+from advisor.engine.limits import good_share
 from advisor.messages import FieldName, Message, ceil_span, format_counted
 from advisor.naming import other_names, sample_size
 from advisor.questions.language import ServingQuestion, TuningQuestion
@@ -93,7 +94,9 @@ def assumptions(
         messages += ranking_assumptions(request, chosen, cost)
     messages += _process_assumptions(request, chosen)
     if chosen is not None and request.batch_size is None:
-        messages.append(Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size))
+        text = Message("batch size {size}: the smallest within {percent:.0f} % of the fastest")
+        percent, size = 100 * (1 - good_share(request)), chosen.workload.batch_size
+        messages.append(Message(text.text, size=size, percent=percent))
     messages.append(Message("sustained disk rates, never burst; the disk of the system is not counted"))
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
         messages.append(Message("compiling, minutes at the start, not counted in rates"))
@@ -111,12 +114,20 @@ def _disk_assumption(request: NetworkQuestion, chosen: Candidate | None) -> Mess
         return Message("disk sized for the data set plus 20 %, {usd:usd}/h of the price", usd=usd)
     return Message(
         "samples come from a disk that holds {name} ({usd:usd}/h of the price); if they arrive by network: "
-        "{option} 1000",
+        "{option} requests",
         code=DECIDES,
         usd=usd,
         name=request.dataset.name,
-        option=FieldName("dataset_samples"),
+        option=FieldName("dataset"),
     )
+
+
+_NAMED_DATA = Message(
+    "data set {name}: {samples:,} samples of {kilobytes} kB, {storage}, {size:mib} ({option})"
+)
+_YOUR_DATA = Message(
+    "your {samples:,} samples, each as in {name}: {kilobytes} kB, {storage}, {size:mib} ({option})"
+)
 
 
 def _data_assumptions(request: NetworkQuestion, workload: Workload | None) -> Iterator[Message]:
@@ -125,7 +136,7 @@ def _data_assumptions(request: NetworkQuestion, workload: Workload | None) -> It
     made_up = dataset.kind is not DataKind.IMAGE
     if dataset.is_read:
         yield Message(
-            "data set {name}: {samples:,} samples of {kilobytes} kB, {storage}, {size:mib} ({option})",
+            (_NAMED_DATA if request.dataset_samples is None else _YOUR_DATA).text,
             code="" if "/" in dataset.name else DECIDES,
             name=dataset.name,
             samples=dataset.samples,

@@ -25,7 +25,7 @@ from advisor.messages import Message, short_usd
 LEAST_CHANCE = 0.05
 MOST_CALLS = 3
 _OF_PRICE = Message("no trial settles a price")
-_OF_SEVERAL = Message("a trial of one GPU tells nothing of several")
+_UNTRIED = Message("a trial runs on one GPU, in fp32, amp or bf16")
 _DEAR = Message("a trial ({usd}) costs more than it is expected to save")
 
 
@@ -74,7 +74,7 @@ def close_calls(
     # With a required confidence the chosen spec is sure enough already.
     if chosen is not None and not request.is_sure:
         is_sure = chosen.chance >= request.confidence
-        no_trial = _OF_PRICE if is_sure else None if chosen.settled else _OF_SEVERAL
+        no_trial = _OF_PRICE if is_sure else None if chosen.settled else _UNTRIED
         close += [chosen] if no_trial is None else []
     trial = map(partial(_borderline_trial, task, request, chosen), close)
     worth = list[_BorderlineTrial[T]]()

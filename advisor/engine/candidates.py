@@ -31,7 +31,9 @@ from advisor.domain import (
 from advisor.domain.money import is_wanted
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import Message
+from advisor.models.performance.memory.peak import usable_mib
 from advisor.models.performance.model import PerformanceModel
+from advisor.models.performance.settings import holds_in_fp16
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion as SpecRequest
 
@@ -210,7 +212,7 @@ def workloads_on(
     request: NetworkQuestion, model: PerformanceModel, gpus: Iterable[Gpu | None]
 ) -> dict[str, tuple[Workload, ...]]:
     """The request's workloads by GPU name ('' for a CPU, given as None), with the usual settings there, at
-    each batch size, smallest first. With a latency limit, those of the plain workload come first."""
+    each batch size, smallest first. With a latency limit, those without casts follow."""
     plain, known = plain_workload(request), {gpu.name: gpu for gpu in gpus if gpu is not None}
     settings = {"": plain} | dict.fromkeys(known, plain)
     is_open = {"precision": request.precision is None, "memory_format": request.memory_format is None}
@@ -222,8 +224,12 @@ def workloads_on(
         settings |= zip(known, taken, strict=True)
     batches = {name: batches_of(request, workload) for name, workload in settings.items()}
     if request.max_latency_ms is not None:
-        # With few samples, kernel launches take most of the time, and fp32 may be faster.
-        batches = {name: tuple(dict.fromkeys((*batches[""], *each))) for name, each in batches.items()}
+        # With few samples, kernel launches take most of the time, and casts add some: all in fp16 is faster.
+        in_fp16 = request.precision is None and holds_in_fp16(model.table.of(plain))
+        half = batches_of(request, replace(plain, precision=Precision.FP16)) if in_fp16 else batches[""]
+        for name, each in list(batches.items()):
+            second = half if each[0].precision is not plain.precision else batches[""]
+            batches[name] = tuple(dict.fromkeys((*each, *second)))
     return batches
 
 
@@ -311,9 +317,9 @@ def _runnable(
             offer,
             "gpu_memory",
             Message(
-                "needs {needed:mib} of GPU memory, has {available:mib}",
-                needed=min(gpu_memory.values()),
-                available=gpu.memory_mib,
+                "needs up to {needed:mib} of GPU memory, and {usable:mib} of its GPU are usable",
+                needed=usable_mib(min(gpu_memory.values())),
+                usable=usable_mib(gpu.memory_mib),
             ),
         )
     if isinstance(disks, Rejected):

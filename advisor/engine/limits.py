@@ -24,8 +24,9 @@ from advisor.models.bayes import gaussian_multiplier
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 
-# Of the batches within 5 % of the best lower bound the smallest is taken: it saves latency and memory.
-GOOD_ENOUGH = 0.95
+# What reaches this share of the best counts as good; of runs and of training, whose cost is the batch's rate,
+# a batch has to reach the second one.
+GOOD_ENOUGH, _GOOD_RUN = 0.95, 0.99
 # A change of settings counts as cheaper only below this share of the price.
 CLEARLY_LESS = 0.95
 # The first epoch reads the disk: it may take up to this many times as long as later ones must.
@@ -199,10 +200,10 @@ def cost(request: NetworkQuestion, table: Table, level: Level = Level.MEDIAN) ->
 def rank(request: NetworkQuestion, table: Table) -> Floats:
     """The cost by which rows are ranked; unless the request is sure, with the expected cost of a miss."""
     costs = cost(request, table)
-    return costs if request.is_sure else expected_cost(costs, _chances(request, table))
+    return costs if request.is_sure else expected_cost(costs, chances_of(request, table))
 
 
-def _chances(request: NetworkQuestion, table: Table) -> Floats:
+def chances_of(request: NetworkQuestion, table: Table) -> Floats:
     """The chance of each row to reach the target and all limits that its rate decides."""
     return lowest_chances(aims(request, table), request.confidence, len(table))
 
@@ -299,7 +300,7 @@ def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integer
     if not len(good):
         return good
     some, lower = table.take(good), table.lower[good]
-    costs, chances = cost(request, some), _chances(request, some)
+    costs, chances = cost(request, some), chances_of(request, some)
     ranks = costs if request.is_sure else expected_cost(costs, chances)
     best = best_of_each(table.kind[good], ranks, -lower)
     return good[_good_batches(request, some, best, chances)]
@@ -307,12 +308,26 @@ def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integer
 
 def good_batches(request: NetworkQuestion, table: Table) -> Integers:
     """The row of each spec with the batch size that answers show for it."""
-    return _good_batches(request, table, np.arange(len(table)), _chances(request, table))
+    return _good_batches(request, table, np.arange(len(table)), chances_of(request, table))
+
+
+def good_share(request: NetworkQuestion) -> float:
+    """The share of the best batch's lower bound that the chosen, smaller batch has: who waits for a service
+    gets an answer sooner for up to 5 % of its rate."""
+    return _GOOD_RUN if request.ends or request.task is Task.TRAINING else GOOD_ENOUGH
+
+
+def at_good_batch(request: NetworkQuestion, table: Table, row: int) -> int:
+    """The row of the same spec with the batch size that answers show; a limit on latency chooses it."""
+    if request.max_latency_ms is not None:
+        return row
+    same = np.flatnonzero((table.spec == table.spec[row]) & (table.count == table.count[row]))
+    return int(same[good_batches(request, table.take(same))[0]])
 
 
 def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers, chances: Floats) -> Integers:
     """The rows of the chosen rows' specs at good batches: among those that are most likely to meet target and
-    limits, the smallest within 5 % of their best lower bound."""
+    limits, the smallest whose lower bound is a good share of their best one."""
     spec, lower = table.spec * (MOST_INSTANCES + 1) + table.count, table.lower
     known = np.array(sorted(set(spec[chosen].tolist())))  # np.unique and np.isin load numpy.ma, 10 ms
     index = np.searchsorted(known, spec).clip(max=len(known) - 1)
@@ -325,7 +340,7 @@ def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers, chan
     least = np.where(surest >= request.confidence, request.confidence, 0.0)
     sure = chances >= np.maximum(surest - _SAME_CHANCE, least)[index]
     np.maximum.at(most, index[sure], lower[sure])
-    near = np.flatnonzero(sure & (lower >= GOOD_ENOUGH * most[index]))
+    near = np.flatnonzero(sure & (lower >= good_share(request) * most[index]))
     return np.asarray(same[near[best_of_each(spec[near], table.batch[same[near]])]])
 
 

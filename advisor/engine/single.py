@@ -32,23 +32,37 @@ from advisor.engine.candidates import (
     workloads_on,
 )
 from advisor.engine.columns import Floats, Integers
-from advisor.engine.limits import GOOD_ENOUGH, answering, best_rows, closest, limits, with_runs
+from advisor.engine.limits import (
+    GOOD_ENOUGH,
+    aims,
+    answering,
+    at_good_batch,
+    best_rows,
+    chances_of,
+    closest,
+    good_share,
+    limits,
+    with_runs,
+)
 from advisor.engine.rejected import misses, shortfall
 from advisor.engine.table import Candidates, Predictions, Table
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import Message
+from advisor.models.performance.memory.peak import usable_mib
 from advisor.models.performance.model import PerformanceModel
 from advisor.questions.fields import wrong
 from advisor.questions.network import NetworkQuestion
 
 
 def on_gpu(request: NetworkQuestion, model: PerformanceModel, gpu: Gpu) -> OnGpu:
-    """The prediction for one GPU with any host, at the smallest batch within 5 % of the best."""
-    fitting = _fitting(model, workloads_on(request, model, [gpu])[gpu.name], gpu)
+    """The prediction for one GPU with any host, at the smallest good batch."""
+    workloads = workloads_on(request, model, [gpu])[gpu.name]
+    fitting = _fitting(model, workloads, gpu)
     if not fitting:
-        return OnGpu(gpu=gpu, network=request.network)
+        largest = model.largest_batch(workloads[0], gpu)
+        return OnGpu(gpu=gpu, network=request.network, largest_batch=largest)
     predictions = model.predict_gpu(fitting, gpu, confidence=request.confidence)
-    best = _first_good_row(np.array([prediction.lower for prediction in predictions]))
+    best = _first_good_row(np.array([prediction.lower for prediction in predictions]), good_share(request))
     return OnGpu(gpu=gpu, network=request.network, workload=fitting[best], prediction=predictions[best])
 
 
@@ -62,7 +76,7 @@ def predict_instance(
 ) -> InstancePrediction:
     """The prediction of `request` on instance type `name`; raises `UsageError` where it cannot run there.
     Without a disk in the request, it has the cheapest disk whose lower bound is within 5 % of the best, and
-    on it the smallest batch within 5 % of the best, as `recommend` shows it. Prices that are old on `today`
+    on it the smallest good batch, as `recommend` shows it. Prices that are old on `today`
     get a warning."""
     option, price, requested = _option_named(request, catalog, model, name, today)
     offer, instance = option.offer, option.offer.instance
@@ -77,6 +91,7 @@ def predict_instance(
     chosen = by_batch[int(np.flatnonzero(on_disk == row)[0])]
     workload, prediction = chosen.workload, chosen.prediction
     latencies = predictions.latencies(table.row[on_disk].tolist())
+    good = by_batch[_first_good_row(table.lower[on_disk], good_share(request))]
     disk = catalog.disks_of(instance.cloud).with_burst(instance, chosen.spec.disk)
     warned = missed + (price_warnings(price, disk, today) if today else [])
     if price and disk.known_usd_per_hour is None:
@@ -94,8 +109,9 @@ def predict_instance(
             BatchPoint(batch_size=point.workload.batch_size, prediction=point.prediction, latency=latency)
             for point, latency in zip(by_batch, latencies, strict=True)
         ),
-        good_batch_size=by_batch[_first_good_row(table.lower[on_disk])].workload.batch_size,
+        good_batch_size=good.workload.batch_size,
         run=chosen.run,
+        probability=_chance_of(request, table.take(np.array([row]))),
         first_epoch=chosen.first_epoch,
         assumptions=assumptions(request, chosen, ranked=False),
         warnings=(*warned, *burst_warnings(disk, prediction), *idle_gpus(instance, workload, prediction)),
@@ -108,8 +124,9 @@ def _row_of_question(
 ) -> tuple[int, list[Message]]:
     """The row that represents the instance, among the `wanted` ones, and the limits that it misses; where the
     request has a target or limit, the row that `recommend` would choose."""
-    on_disk = wanted[table.spec[wanted] == table.spec[wanted[_first_good_row(table.lower[wanted])]]]
-    usual = int(on_disk[_first_good_row(table.lower[on_disk])])
+    disk = table.spec[wanted[_first_good_row(table.lower[wanted], GOOD_ENOUGH)]]
+    on_disk = wanted[table.spec[wanted] == disk]
+    usual = int(on_disk[_first_good_row(table.lower[on_disk], good_share(request))])
     request = replace(request, max_usd_per_hour=request.max_usd_per_hour if has_price else None)
     if (request.target_throughput, request.max_latency_ms, request.max_usd_per_hour) == (None, None, None):
         return usual, []
@@ -120,9 +137,21 @@ def _row_of_question(
     judged = list(limits(request, table))
     # All batches have the same price: its limit cannot decide between them.
     good = wanted[answering(replace(request, max_usd_per_hour=None), table)[wanted]]
-    row = int(best_rows(request, table, good)[0]) if len(good) else closest(judged, table.usd, wanted)[0]
+    if len(good):
+        row = int(best_rows(request, table, good)[0])
+    else:
+        near, _ = closest(judged, table.usd, wanted)
+        row = int(wanted[at_good_batch(request, table.take(wanted), int(np.searchsorted(wanted, near)))])
     reasons = [limit.reason for limit in judged if not limit.keeps[row]]
     return row, [misses(shortfall(request, table, row, reason)) for reason in reasons]
+
+
+def _chance_of(request: NetworkQuestion, one: Table) -> float | None:
+    """The chance that the only row of a table keeps target and limits; None without any."""
+    if request.max_usd_per_hour is not None and one.usd[0] > request.max_usd_per_hour:
+        return 0.0
+    is_limited = aims(request, one) or request.max_usd_per_hour is not None
+    return float(chances_of(request, one)[0]) if is_limited else None
 
 
 def _option_named(
@@ -176,18 +205,31 @@ def _workloads(
     `UsageError` where no requested one fits."""
     workloads = workloads_on(request, model, [gpu])[gpu.name if gpu else ""]
     requested = _fitting(model, workloads, gpu)
-    if not requested:
-        raise wrong(
-            "instance",
-            "{name} cannot run this: it needs {needed:mib} of GPU memory",
-            name=name,
-            needed=model.gpu_memory_mib(workloads[0]),
-            hint="ask for a smaller {batch_size}, or an instance whose GPU has more memory",
-            code=CANNOT_RUN,
-        )
+    if gpu is not None and not requested:
+        raise _too_large(model, workloads[0], name, gpu)
     usual = batches_of(replace(request, batch_size=None), workloads[0])
     shown = dict.fromkeys([*requested, *_fitting(model, usual, gpu)])
     return requested, tuple(sorted(shown, key=lambda workload: workload.batch_size))
+
+
+def _too_large(model: PerformanceModel, smallest: Workload, name: str, gpu: Gpu) -> UsageError:
+    """The error for a batch that does not surely fit the GPU of a type."""
+    largest = model.largest_batch(smallest, gpu)
+    return wrong(
+        "instance",
+        "{name} cannot surely run batches of {size}: they take up to {needed:mib} of GPU memory, and "
+        "{usable:mib} of its {gpu} are usable; {largest}",
+        name=name,
+        size=smallest.batch_size,
+        needed=usable_mib(model.gpu_memory_mib(smallest)),
+        usable=usable_mib(gpu.memory_mib),
+        gpu=gpu.name,
+        largest=Message("the largest that surely fit are of {size:,}", size=largest)
+        if largest
+        else Message("not even one sample surely fits"),
+        hint="ask for a smaller {batch_size}, or an instance whose GPU has more memory",
+        code=CANNOT_RUN,
+    )
 
 
 def _fitting(model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | None) -> list[Workload]:
@@ -199,6 +241,6 @@ def _fitting(model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | 
     return [workload for workload in workloads if model.gpu_memory_mib(workload) <= gpu.memory_mib]
 
 
-def _first_good_row(lower: Floats) -> int:
-    """The index of the first lower bound (n,) within 5 % of the best; the cheapest come first."""
-    return int((lower >= GOOD_ENOUGH * lower.max()).argmax())
+def _first_good_row(lower: Floats, share: float) -> int:
+    """The index of the first lower bound (n,) of this share of the best; the cheapest come first."""
+    return int((lower >= share * lower.max()).argmax())

@@ -354,8 +354,8 @@ class Number(Kind):
                 time := re.fullmatch(r"(?:p\d+:)?(\d+\.?\d*) ?(m?)s", text.strip())
             ):
                 error.hint = Message("in ms: {ms:g}", ms=float(time[1]) * (1 if time[2] else 1000))
-            if field == "max_latency_ms" and (p99 := re.fullmatch(r"p99:(\d+\.?\d*)", text.strip())):
-                error.hint = Message("it is a p99 already: {ms}", ms=p99[1])
+            if field == "max_latency_ms" and (tail := re.fullmatch(r"p\d+:?(\d*\.?\d*)", text.strip())):
+                error.hint = Message("it is always the p99 of a batch: write {ms}", ms=tail[1] or "50")
             if field == "dataset_samples" and text.strip() == "0":
                 error.hint = "write 1 where nothing has to lie on the disk"
             if self.metavar == "USD" and (usd := re.fullmatch(r"\$?(\d+\.?\d*) ?/ ?mo(nth)?", text.strip())):
@@ -457,7 +457,7 @@ class Latency(Number):
 
     def _checked(self, value: Any, field: str, most: float) -> Any:
         if not (tail := self._TAIL.fullmatch(str(value).strip())):
-            if ":" in str(value):
+            if ":" in str(value) or re.match("p[0-9]", str(value).strip(), re.IGNORECASE):
                 known = " or ".join(f"p{percentile}:2000" for percentile in PERCENTILES)
                 meant = f"p{str(value).strip()}"
                 raise UsageError(

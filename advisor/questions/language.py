@@ -401,7 +401,7 @@ class MemoryGeneration(ServingQuestion):
         name="max_context",
         usual="8192, or the model's longest",
     )
-    gpu: GpuFilter | None = spec.GPU
+    gpu: GpuFilter | None = spec.MEMORY_GPU
 
 
 class TuningQuestion(LanguageQuestion):
@@ -502,4 +502,4 @@ class MemoryFinetuning(TuningQuestion):
     asks = (*_OF_TUNING, "gpu")
 
     tokens: float = 1e9  # a run is no part of this question
-    gpu: GpuFilter | None = spec.GPU
+    gpu: GpuFilter | None = spec.MEMORY_GPU

@@ -47,7 +47,7 @@ from advisor.questions.fields import (
     wrong,
 )
 from advisor.questions.question import Needed, Question, ask
-from advisor.questions.values import DATASETS, FORMATS, GpuFilter
+from advisor.questions.values import DATASETS, FORMATS, REQUESTS, GpuFilter
 
 # No GPU holds more samples, and numbers near the largest float overflow.
 LARGEST_BATCH = 10**9
@@ -110,13 +110,15 @@ class NetworkQuestion(spec.SpecQuestion):
     )
     precision: Precision | None = _workload(
         "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32), fp16, or auto: the mixed one "
-        "that the GPU's tensor cores compute, fp32 without any.",
+        "that the GPU's tensor cores compute (all in fp16 where only that is as quick as --max-latency-ms), "
+        "fp32 without any.",
         Choice("precision", (*Precision, AUTO), every=AUTO),
         usual=AUTO,
     )
     dataset_name: str | None = _workload(
-        f"The data: {', '.join(DATASETS)}, or a path of your own images or text.",
-        KnownOrPath("dataset", tuple(DATASETS), "NAME|PATH"),
+        f"The data: {', '.join(DATASETS)}, a path of your own images or text, or requests: samples that "
+        "users send, on no disk.",
+        KnownOrPath("dataset", (*DATASETS, REQUESTS), "NAME|PATH"),
         name="dataset",
         usual="what such a network usually reads: imagenet, tokens, ..",
         in_document=False,
@@ -266,11 +268,13 @@ class NetworkQuestion(spec.SpecQuestion):
 
     @property
     def can_be_measured(self) -> bool:
-        """Whether a trial can run this: eager PyTorch on the network's default input, in a known format."""
+        """Whether a trial can run this: eager PyTorch on the network's default input, in a known format, with
+        samples on a disk."""
         return (
             self.stack is Stack.EAGER
             and self.tf32 is Tf32.CONVOLUTIONS
             and self.input is None
+            and self.dataset_name != REQUESTS
             and self.precision in (None, *MEASURABLE_PRECISIONS)
         )
 
@@ -502,9 +506,7 @@ class MemoryQuestion(Question):
         usual="the network's own",
     )
     input: str | None = ask("The same, as 3x384x384, or seq:384 (tokens).", Text("SIZE"), where="cli")
-    gpu: GpuFilter | None = ask(
-        "Only these GPUs: names (T4,L4), or memory of one (24GiB..).", spec.GPUS, usual="those for rent"
-    )
+    gpu: GpuFilter | None = spec.MEMORY_GPU
     confidence: float = ask("Probability with which each bound holds.", Probability(), default=0.95)
 
     def __post_init__(self) -> None:

@@ -196,7 +196,8 @@ OWN_MACHINE = Message(
 _WAYS_OUT: Mapping[str, Message | str] = {
     "gpu": OWN_MACHINE,
     "max_latency_ms": Message(
-        "for a language model use {ttft} or {tpot}",
+        "for a whole answer of a language model use {e2e}, for its first token {ttft}, for each next {tpot}",
+        e2e=FieldName("max_e2e_s"),
         ttft=FieldName("max_ttft_ms"),
         tpot=FieldName("max_tpot_ms"),
     ),

@@ -20,7 +20,17 @@ from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
 from advisor.catalog.prices import OfferQuery
 from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
-from advisor.domain import DataKind, DatasetProfile, DiskChoice, Market, MemoryFormat, Precision, Task, Tf32
+from advisor.domain import (
+    DataKind,
+    DatasetProfile,
+    DiskChoice,
+    Gpu,
+    Market,
+    MemoryFormat,
+    Precision,
+    Task,
+    Tf32,
+)
 from advisor.domain.gpu_names import gpus_named
 from advisor.domain.words import KvPrecision, LlmEngine
 from advisor.domain.workload import is_own_code
@@ -346,6 +356,17 @@ def types_with(catalog: Catalog, gpus: GpuFilter, count: int) -> list[str]:
         seen[str(sold.gpu_name)] += 1
         ranked.append((seen[str(sold.gpu_name)], sold.name))
     return [name for _, name in sorted(ranked, key=itemgetter(0))[:count]]
+
+
+def wanted_cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
+    """The cards that match `wanted`: named ones in the order given, else those for rent, smallest first."""
+    names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
+    if wanted.names:
+        names = [card for name in wanted.names for card in catalog.cards_named(name)]
+    meant = [name for name in dict.fromkeys(names) if wanted.allows(catalog.gpus[name])]
+    if not meant:
+        raise wrong("gpu", "no GPU matches {field}", hint="ask for less")
+    return [catalog.cards[name] for name in meant]
 
 
 def disk_data_of(dataset: DatasetProfile) -> DiskData:

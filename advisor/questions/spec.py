@@ -47,6 +47,11 @@ RANKED_MARKET: Any = _place(
 GPU: Any = _hardware(
     "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).", GPUS, usual="any"
 )
+MEMORY_GPU: Any = ask(
+    "Only these GPUs: names (T4,L4), memory (24GiB..), capability (cc8.0..), or the GPU of g4dn.xlarge.",
+    GPUS,
+    usual="those for rent",
+)
 VCPUS: Any = _hardware(
     "vCPUs of the instance: 4..16, 8 or 8.. (at least 8).",
     Parsed(values.parse_vcpus, values.format_vcpus, "LEAST..MOST", or_number=True),

@@ -219,8 +219,9 @@ DATASETS = {
         _tensor_dataset("librispeech", 281_241),
     )
 }
-# Requests to a service, which are on no disk.
-_REQUESTS = replace(_tensor_dataset("tensors", 1), name="requests", storage_format="requests")
+# The name of samples that users send to a service, which are on no disk, and their storage formats.
+REQUESTS = "requests"
+_REQUESTED = {DataKind.IMAGE: "jpeg-requests", DataKind.TOKENS: "text-requests", DataKind.TENSOR: "requests"}
 _SMALL_PIXELS = 32 * 32
 _DETECTORS = re.compile(r"yolo|rcnn|retina|^ssd|detr|fcos")
 _USUAL = {DataKind.TOKENS: "tokens", DataKind.TENSOR: "tensors"}
@@ -232,10 +233,15 @@ def dataset_for(
 ) -> DatasetProfile:
     """The data set as the network takes it, in the network's samples. `name` is a known data set, or a path
     to images or text that `profile` reads; None is the usual data set of such networks in the task. Nobody
-    stores tensors for inference, so those are requests. `UsageError` for an unknown data set, and for a kind
-    of data that the network cannot take."""
-    is_served = name is None and task is Task.INFERENCE and facts.data is DataKind.TENSOR
-    known = _REQUESTS if is_served else _dataset_named(name or _usual_name(facts), facts, profile)
+    stores tensors for inference, so those are requests; those of other networks are like the usual data.
+    `UsageError` for an unknown data set, and for a kind of data that the network cannot take."""
+    if name is None and task is Task.INFERENCE and facts.data is DataKind.TENSOR:
+        name = REQUESTS
+    if name == REQUESTS and task is not Task.INFERENCE:
+        raise wrong("dataset", "{field} requests are samples that users send, for {task} inference only")
+    known = _dataset_named(name if name and name != REQUESTS else _usual_name(facts), facts, profile)
+    if name == REQUESTS:
+        known = replace(known, name=name, samples=1, storage_format=_REQUESTED[known.kind])
     if known.kind is not facts.data:
         fitting = [dataset.name for dataset in DATASETS.values() if dataset.kind is facts.data]
         own = "" if facts.data is DataKind.TENSOR else ", or a path of your own"
@@ -319,7 +325,12 @@ def _dataset_named(name: str, facts: NetworkFacts, profile: ProfilePath | None) 
                 field="dataset",
                 hint=Message("name one that is here, or one of {names}", names=tuple(DATASETS)),
             )
-        raise unknown_name("dataset", name, DATASETS, field="dataset")
+        error = unknown_name("dataset", name, (*DATASETS, REQUESTS), field="dataset")
+        if re.fullmatch(r"[\d,._]+[kM]?", name):
+            error.hint = Message(
+                "the number of samples is {option} {name}", option=FieldName("dataset_samples"), name=name
+            )
+        raise error
     return profile(Path(name), facts)
 
 

@@ -176,6 +176,12 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
             return self.card_mib_of(workload)
         return peak.needed_card_mib(workload)
 
+    def largest_batch(self, workload: Workload, gpu: Gpu) -> int | None:
+        """The largest batch of the workload that surely fits the GPU; None where not even one sample does."""
+        return peak.largest_that(
+            lambda size: self.gpu_memory_mib(replace(workload, batch_size=size)) <= gpu.memory_mib
+        )
+
     def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
         """MiB of RAM below which the trial dies."""
         on_cpu = resources.gpu is None

@@ -99,7 +99,12 @@ def _autocast(gpu: Gpu, facts: NetworkFacts) -> Precision:
     if capability >= AMPERE and gpu.bf16_tflops:
         return Precision.BF16
     has_cores = capability >= _VOLTA and (gpu.fp16_tflops or 0.0) >= _TENSOR_CORES * gpu.fp32_tflops
-    return Precision.AMP if has_cores and not facts.name.startswith(_OVERFLOWS_IN_FP16) else Precision.FP32
+    return Precision.AMP if has_cores and holds_in_fp16(facts) else Precision.FP32
+
+
+def holds_in_fp16(facts: NetworkFacts) -> bool:
+    """Whether a network's values stay within the range of fp16."""
+    return not facts.name.startswith(_OVERFLOWS_IN_FP16)
 
 
 class Setting(Struct, frozen=True):

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.catalog import is_accelerated
-from advisor.domain import Candidate, Change, Recommendation, Relaxation
+from advisor.domain import MEASURABLE_PRECISIONS, Candidate, Change, Recommendation, Relaxation
 from advisor.domain import Task as Work
 from advisor.engine import decide
 from advisor.engine.assumptions import assumptions, warnings
@@ -26,6 +26,7 @@ from advisor.engine.limits import (
     aims,
     answering,
     at_count,
+    at_good_batch,
     cost,
     count_that_would_do,
     good_batches,
@@ -147,11 +148,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
 
     def nearest_row(self, request: NetworkQuestion, table: Table) -> int:
         """The row that comes closest, at the batch size that answers show for its spec."""
-        row = super().nearest_row(request, table)
-        if request.max_latency_ms is not None:
-            return row
-        same = np.flatnonzero((table.spec == table.spec[row]) & (table.count == table.count[row]))
-        return int(same[good_batches(request, table.take(same))[0]])
+        return at_good_batch(request, table, super().nearest_row(request, table))
 
     def with_nearest(self, answer: Recommendation, ways: Sequence[Relaxation]) -> Recommendation:
         """With the spec that keeps all but the target, where it is faster: a type without a GPU is not looked
@@ -250,9 +247,9 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def looked_at(
         self, request: NetworkQuestion, options: Judgement, rows: Sequence[tuple[Table, int]]
     ) -> list[Contender[Table]]:
-        """The rows as contenders; those with several GPUs are not `settled`, as a trial runs on one."""
+        """The rows as contenders; those that no trial can run are not `settled`."""
         contenders = super().looked_at(request, options, rows)
-        return [each._replace(settled=bool(_has_one_gpu(each.table)[each.row])) for each in contenders]
+        return [each._replace(settled=bool(_has_trial(each.table, [each.row])[0])) for each in contenders]
 
     def constraints(self, request: NetworkQuestion) -> Iterator[Constraint]:
         costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
@@ -375,16 +372,18 @@ def _count_relaxation(name: str, option: str, before: object, after: int, gives:
 
 
 def _borderline(request: NetworkQuestion, table: Table, limit: float) -> Booleans:
-    """Which rows on one GPU miss only the target, which their upper bound reaches, and cost below `limit`."""
+    """Which rows with a trial miss only the target, reach it at their upper bound, and cost below `limit`."""
     target = request.target_throughput or 0.0
     near = (table.lower < target) & (target <= table.rates[Level.HOPED]) & (cost(request, table) < limit)
-    near &= _has_one_gpu(table)
+    near[near] = _has_trial(table, np.flatnonzero(near))
     return np.asarray(near & answering(request, table, but_for=("too_slow",)) if near.any() else near)
 
 
-def _has_one_gpu(table: Table) -> Booleans:
-    """Which rows use one GPU: a trial is one process on one GPU, and measures nothing else."""
-    return np.asarray(table.source.gpus[table.option] == 1)
+def _has_trial(table: Table, rows: Sequence[int] | Integers) -> Booleans:
+    """Which of the rows a trial can run: it is one process on one GPU, in a precision that trials know."""
+    pairs = table.source.predictions.pairs
+    known = [pairs[pair][0].precision in MEASURABLE_PRECISIONS for pair in table.row[rows].tolist()]
+    return np.asarray(np.array(known, dtype=bool) & (table.source.gpus[table.option[rows]] == 1))
 
 
 def _as_many_as_affordable(request: NetworkQuestion, table: Table) -> Table:

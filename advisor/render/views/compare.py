@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from advisor.domain import InstancePrediction, InstanceType, OnGpu, relative
 from advisor.domain.decision import Text
-from advisor.domain.results import DECIDES, START
+from advisor.domain.results import DECIDES, P99_OVER_P50, START
 from advisor.domain.words import ENGINES
-from advisor.messages import Message, format_span, format_usd
+from advisor.messages import Message, ceil_ms, format_span, format_usd
 from advisor.naming import asked_of
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
@@ -27,13 +27,14 @@ from advisor.render.records import (
     disk_block,
     gpu_prediction_block,
     instance_block,
+    latency_block,
     prediction_block,
     price_block,
     run_block,
     same_paths,
     spread_paths,
 )
-from advisor.render.sentences import bound_name, question_text
+from advisor.render.sentences import aimed_at, bound_name, goal_text, question_text
 from advisor.render.tables import value_at
 from advisor.render.terminal import block_lines
 from advisor.render.text import folded, is_miss, local_or_order, lower_name
@@ -127,6 +128,8 @@ def instance_rows(
             "total_usd_per_hour": answer.total_usd_per_hour,
             "usd_per_million_samples": answer.usd_per_million_samples,
             "run": run_block(answer.run, answer.usd_per_run),
+            "latency": latency_block(answer.latency),
+            "probability": answer.probability,
             **prediction_block(answer.workload, answer.prediction),
             "relative": relative(answer.prediction, baseline.prediction),
             "assumptions": list(answer.assumptions),
@@ -143,6 +146,7 @@ def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) 
             "network": cell.network,
             "gpu": {"name": cell.gpu.name, "memory_mib": cell.gpu.memory_mib},
             "fits": cell.workload is not None,
+            "largest_batch": cell.largest_batch,
             **gpu_prediction_block(cell.workload, cell.prediction),
             "relative": relative(cell.prediction, baseline.prediction),
             "relative_to": baseline.gpu.name if baseline.workload else None,
@@ -205,21 +209,40 @@ def instances_text(
 def network_lines(
     request: NetworkQuestion, rows: Sequence[Record], baseline: str, misfits: Sequence[Misfit]
 ) -> list[str]:
-    """Return the table of one network."""
-    t = report_texts("en")
+    """Return the table of one network, under the target and limits, and which instance keeps them."""
+    asked, t = question_document(request), report_texts("en")
+    about = (asked_of(request), goal_text(asked, t), aimed_at(asked, t), f"x: rate relative to {baseline}")
     columns = [
         _column("disk", lambda row: row.get("disk") and local_or_order(row["disk"]), Look.LONG),
         _column(
             "batch", lambda row: row.get("batch_size") and f"{row['batch_size']},\u00a0{row['precision']}"
         ),
         *_rate_columns(request.confidence),
+        *([_column("p99 ms", _p99_ms, Look.NUMBER)] if request.max_latency_ms else []),
         _RELATIVE,
         *_paid_columns(
             rows, _column("per 1M", lambda row: row.get("usd_per_million_samples") or None, Look.USD)
         ),
+        *_sure_columns(rows),
         _column("bound by", lambda row: row.get("bottleneck") and bound_name(row, t)),
     ]
-    return instances_text(f"{asked_of(request)}; x: rate relative to {baseline}", columns, rows, misfits)
+    title = "; ".join(str(part) for part in about if part)
+    return [*instances_text(title, columns, rows, misfits), *_verdict(rows, request.confidence)]
+
+
+def _p99_ms(row: Record) -> str | None:
+    """Return the median of a batch's p99."""
+    p50 = value_at(row, "latency.p50_ms")
+    return None if p50 is None else f"{ceil_ms(P99_OVER_P50 * p50 / 1000):,g}"
+
+
+def _sure_columns(rows: Sequence[Record]) -> list[Column]:
+    """Return the column of the chance to keep target and limits, where there are any."""
+
+    def sure(row: Record) -> float | None:
+        return None if (chance := row.get("probability")) is None else modest(chance)
+
+    return [_column("sure", sure, Look.SHARE)] if any(map(sure, rows)) else []
 
 
 def _gpus(row: Record) -> str | None:
@@ -277,8 +300,9 @@ def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], basel
     for request, rows in tables:
         base = rows[0]["relative_to"]
         is_one = f"x: rate relative to {base}"
+        too_large = f"batch {size:,} does not surely fit" if (size := request.batch_size) else "no batch fits"
         if base != baseline:
-            is_one = f"no batch fits {baseline}, so {is_one}"
+            is_one = f"{too_large} {baseline}, so {is_one}"
         columns = [
             _column("gpu", "gpu.name", Look.NAME),
             _column("batch", "batch_size", Look.WHOLE),
@@ -288,16 +312,19 @@ def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], basel
             _column("per 1M", "usd_per_million_samples", Look.USD),
             _column("rates", "predicted.provenance"),
         ]
-        about = f"samples on the device; {is_one if base else 'no batch fits any of them'}"
+        about = f"samples on the device; {is_one if base else f'{too_large} any of them'}"
         lines += [str(asked_of(request)), about, "", *block_lines([Table(columns, rows)])]
-        for why, field in (
-            ("no batch fits its memory", "batch_size"),
-            ("no price is known", "usd_per_gpu_hour"),
-        ):
-            names = [row["gpu"]["name"] for row in rows if row[field] is None]
+        small = [row["gpu"]["name"] + _largest(row) for row in rows if not row["fits"]]
+        unpriced = [row["gpu"]["name"] for row in rows if row["usd_per_gpu_hour"] is None]
+        for why, names in ((too_large, small), ("no price is known", unpriced)):
             lines += folded(f"{why}: {', '.join(names)}") if names else []
         lines.append("")
     return [*lines, *folded(_ALONE)]
+
+
+def _largest(row: Record) -> str:
+    """' (largest: 208)': the batch that surely fits a GPU, where the wanted one does not."""
+    return f" (largest: {row['largest_batch']:,})" if row["largest_batch"] else ""
 
 
 _ALONE = (
@@ -341,14 +368,9 @@ def language_comparison_text(
 ) -> str:
     """Return the comparison as text for a terminal."""
     rows, t = document["rows"], report_texts("en")
-
-    def sure(row: Record) -> float | None:
-        return None if (chance := row.get("probability")) is None else modest(chance)
-
     tunes = isinstance(request, TuningQuestion)
-    columns = [*(_tuning_columns if tunes else _serving_columns)(rows, request.confidence), _RELATIVE]
-    if any(row["probability"] is not None for row in rows):
-        columns.append(_column("sure", sure, Look.SHARE))
+    of_task = (_tuning_columns if tunes else _serving_columns)(rows, request.confidence)
+    columns = [*of_task, _RELATIVE, *_sure_columns(rows)]
     binds = {row["instance_type"]: [binding_text(row, t)] for row in rows}
     bound = block_lines([Part("Bound by", [Items(_by_instance(binds))])])
     title = f"{question_text(document, t)}; {_computes(rows[0])}; x: rate relative to {document['baseline']}"

@@ -90,7 +90,7 @@ def memory_text(answer: MemoryAnswer) -> str:
     words += ["checkpointing"] if conditions.checkpointing else []
     words += ["without no_grad"] if conditions.keeps_graph else []
     rows = [(name, format_mib(max(0.0, mib)), why) for name, mib, why in _parts(peak)]
-    header = ("GPU", "memory", f"batch {conditions.batch_size}", "probability", "largest batch")
+    header = ("GPU", "memory", f"batch {conditions.batch_size}", "chance to fit", "largest batch")
     cards = [
         (
             gpu.name,
@@ -114,7 +114,12 @@ def memory_text(answer: MemoryAnswer) -> str:
         "",
     ]
     if answer.what_ifs:
-        heads = ("what if", "peak", "upper", *(gpu.name for gpu in answer.gpus[:_SHOWN_IN_WHAT_IFS]))
+        heads = (
+            "what if (and the largest batch then)",
+            "peak",
+            "upper",
+            *(gpu.name for gpu in answer.gpus[:_SHOWN_IN_WHAT_IFS]),
+        )
         what_ifs = [
             (
                 what_if.change,
@@ -124,8 +129,7 @@ def memory_text(answer: MemoryAnswer) -> str:
             )
             for what_if in answer.what_ifs
         ]
-        lines += table(heads, what_ifs, right=range(1, len(heads)))
-        lines += ["  (under a GPU: its largest batch then)", ""]
+        lines += [*table(heads, what_ifs, right=range(1, len(heads))), ""]
     return "\n".join(lines + [line for note in _notes(answer) for line in folded(note, indent=2)])
 
 

@@ -209,6 +209,11 @@ def largest_batch(
         wanted = replace(conditions, batch_size=batch)
         return gpu_peak(profile, wanted, confidence).upper_mib <= usable
 
+    return largest_that(fits)
+
+
+def largest_that(fits: Callable[[int], bool]) -> int | None:
+    """The largest batch that fits, where every smaller one does, too; None where not even one row does."""
     if not fits(1):
         return None
     low, high = 1, 2

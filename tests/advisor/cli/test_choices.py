@@ -84,3 +84,81 @@ def test_what_no_cloud_sells_is_named_so_that_it_can_be_pasted(stderr):
     err = stderr("recommend", "--task", "training", "--model", "resnet50", "--gpu", "4090", code=3)
     assert "no type of aws us-east-1 (on-demand) has 4090" in err
     assert "--cloud to any" in err
+
+
+def test_a_batch_that_may_not_fit_names_the_largest_that_surely_does(document, shown, stderr):
+    """`memory`, `predict` and `compare` have one rule, and the numbers of one."""
+    training = "--task training --model resnet50"
+    memory = document("memory", training, "--gpu T4 --batch-size 256")
+    (card,) = memory["gpus"]
+    assert (card["verdict"], card["largest_batch"]) == ("may not fit", 208)
+    gpus = f"compare {training} --gpu T4,L4 --batch-size"
+    assert "batch 512 does not surely fit: T4 (largest: 208), L4 (largest:" in shown(*f"{gpus} 512".split())
+    assert [row["largest_batch"] for row in document(gpus, "256")["rows"]] == [208, None]
+    alone = stderr("predict", *training.split(), "--instance", "g4dn.xlarge", "--batch-size", "256")
+    assert f"up to {memory['peak_mib']['upper'] / 1024:.4g} GiB of GPU memory" in alone
+    assert "largest that surely fit are of 208" in alone
+    both = stderr(*f"compare {training} --instance g4dn.xlarge,g6.xlarge --batch-size 512".split())
+    assert both.count("largest that surely fit") == 2
+    assert document("predict", training, "--instance g4dn.xlarge --batch-size 208")["batch_size"] == 208
+
+
+def test_a_limit_makes_the_same_machine_no_cheaper(document):
+    run = "--task training --model resnet50 --epochs 90"
+    limits = ("", "--max-cost 97", "--max-hours 160 --max-cost 100")
+    chosen = [document("recommend", run, limit, "--gpu T4")["recommendation"] for limit in limits]
+    compared = document("compare", run, "--instance g4dn.xlarge,g6.xlarge")["rows"][0]
+    assert {each["batch_size"] for each in (*chosen, compared)} == {chosen[0]["batch_size"]}
+    costs = [each["run"]["usd"]["median"] for each in (*chosen, compared)]
+    assert costs == pytest.approx([costs[0]] * 4)
+
+
+def test_a_limit_is_named_above_a_comparison_with_what_keeps_it_below(document, shown):
+    words = "compare --task inference --model resnet50 --instance g4dn.xlarge,g6.xlarge,g6.2xlarge"
+    limited = f"{words} --target-throughput 400 --max-latency-ms 60"
+    assert_keeps(document(limited), "comparison")
+    text = shown(*limited.split())
+    assert "; 400 images/s or more; a batch within 60 ms; " in text.splitlines()[0]
+    assert {"p99 ms", "sure"} <= {word.strip() for word in text.splitlines()[2].split("  ")}
+    assert "\nCheapest that does it: g6.xlarge, " in text
+    assert not {"p99 ms", "sure"} & {*shown(*words.split()).split("  ")}
+
+
+def test_auto_under_a_latency_limit_is_16_bits_where_the_gpu_computes_them(document):
+    asked = "recommend --task inference --model vit_base_patch16_224 --target-throughput 300 --cloud any"
+    answer = document(asked, "--max-latency-ms 20")
+    specs = [answer["recommendation"], *answer["alternatives"]]
+    assert {each["precision"] for each in specs if each["gpu"]} <= {"fp16", "bf16", "amp"}
+    assert answer["close_calls"] == []  # a trial runs in no fp16
+
+
+def test_samples_that_users_send_need_no_disk(document, stderr):
+    asked = "recommend --task inference --model resnet50 --target-throughput 300"
+    sent = document(asked, "--dataset requests")
+    rates = sent["recommendation"]["stage_rates"]
+    assert rates["storage"] > 10 * rates["host"]  # they lie in memory
+    assert sent["request"]["dataset"]["kind"] == "image"
+    assert sent["recommendation"]["disk"]["size_gib"] < document(asked)["recommendation"]["disk"]["size_gib"]
+    err = stderr("recommend", "--task", "training", "--model", "resnet50", "--dataset", "requests")
+    assert "--task inference only" in err
+
+
+def test_the_gpu_of_an_instance_may_be_meant_by_its_type(document, stderr):
+    (card,) = document("memory --model resnet50 --gpu g4dn.xlarge")["gpus"]
+    assert card["name"] == "T4"
+    assert "--gpu g4dn.xlarge" in stderr("memory", "--model", "resnet50", "--instance", "g4dn.xlarge")
+    err = stderr("recommend", "--task", "training", "--model", "resnet50", "--gpu", "g4dn.xlarge")
+    assert "its GPU is T4" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("--task inference --model resnet50 --max-latency-ms p95:50", "p99 of a batch: write 50"),
+        ("--task generation --model llama-3.1-8b --users 4 --max-ttft-ms p99", "p99:2000"),
+        ("--task generation --model llama-3.1-8b --users 4 --max-latency-ms 500", "--max-e2e-s"),
+        ("--task training --model resnet50 --dataset 100000", "--dataset-samples 100000"),
+    ],
+)
+def test_a_limit_or_a_size_of_another_form_is_answered_by_the_right_one(words, hint, stderr):
+    assert hint in stderr("recommend", *words.split())
