@@ -102,9 +102,10 @@ def recommended(
     else:
         if not preparations or not preparations.is_of(context.catalog, context.model):
             preparations = Preparations(context.catalog, context.model)
-        task = NetworkTask(preparations)
-        result = decide.recommend(task, request, today=today, strict=question.strict)
+        result = decide.recommend(NetworkTask(preparations), request, today=today, strict=question.strict)
     notes = omission_notes(request, context.catalog, today, strict=question.strict)
+    if result.chosen is not None:
+        notes = (*notes, *NetworkTask(preparations).notes(request, result.chosen))
     result = replace(
         result,
         warnings=(*context.notes, *notes, *result.warnings),

@@ -17,7 +17,7 @@ from advisor.domain import MEASURABLE_PRECISIONS, Candidate, Change, Recommendat
 from advisor.domain import Task as Work
 from advisor.engine import decide
 from advisor.engine.assumptions import assumptions, warnings
-from advisor.engine.candidates import asks_for_gpu
+from advisor.engine.candidates import asks_for_gpu, cpus_may_compete
 from advisor.engine.columns import Booleans, Floats, Integers, Level
 from advisor.engine.constraints import ENDLESS, Amount, Choice, Constraint, Effort, of_place
 from advisor.engine.judging import LEAST_SHARE, Judgement, judgement, worth_taking
@@ -42,8 +42,9 @@ from advisor.engine.rejected import Missed, Rejections, shortfall
 from advisor.engine.table import Table
 from advisor.engine.task import Contender, Task
 from advisor.errors import NoIntervalError
-from advisor.messages import Message
+from advisor.messages import FieldName, Message
 from advisor.models.zoo.networks import can_be_run
+from advisor.naming import spec_name
 from advisor.questions.network import AUTO, NetworkQuestion
 
 _MOST_NODES = 64
@@ -218,6 +219,30 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         front = None if judged is None else judged.front
         every = () if front is None else tuple(front.candidates(range(len(front)), request))
         return {"pareto": worth_taking(every, chosen)}
+
+    def notes(self, request: NetworkQuestion, chosen: Candidate) -> Iterator[Message]:
+        """A note that a GPU above the price limit does the run for less, where only CPUs are below it."""
+        limit, cpu = request.max_usd_per_hour, chosen.usd_per_run
+        is_cpu = cpus_may_compete(request) and not is_accelerated(chosen.spec.offer.instance)
+        if limit is None or cpu is None or not is_cpu:
+            return
+        unlimited = replace(request, max_usd_per_hour=ENDLESS, accelerated_only=True)
+        table, _ = self.every_answer(unlimited)
+        if table is None or not len(table):
+            return
+        row = at_good_batch(unlimited, table, int(table.usd.argmin()))
+        (gpu,) = self.candidates(unlimited, table, [row])
+        if gpu.run and gpu.usd_per_run and gpu.usd_per_run.median < cpu.median:
+            yield Message(
+                "no GPU costs {limit:usd}/h or less; the cheapest by the hour, {name} at {usd:usd}/h, is "
+                "done in {hours:hours} for {cost:usd} ({option})",
+                limit=limit,
+                name=spec_name(gpu.spec, request),
+                usd=gpu.spec.total_usd_per_hour,
+                hours=gpu.run.hours.median,
+                cost=gpu.usd_per_run.median,
+                option=FieldName("max_price"),
+            )
 
     def no_trial(self, request: NetworkQuestion) -> Message | None:
         if not can_be_run(request.network):

@@ -113,6 +113,15 @@ def test_a_limit_makes_the_same_machine_no_cheaper(document):
     assert costs == pytest.approx([costs[0]] * 4)
 
 
+def test_a_price_limit_that_leaves_cpus_alone_says_what_the_next_gpu_costs(document):
+    run = "recommend --task training --model resnet50 --epochs 90 --max-price"
+    (note,) = (text for text in document(run, "0.1")["warnings"] if "no GPU costs $0.100/h or less" in text)
+    least = float(note.split(" at $")[1].split("/h")[0])
+    above = document(run, f"{least + 0.01:g}")
+    assert above["recommendation"]["gpu"]
+    assert not [text for text in above["warnings"] if "no GPU costs" in text]
+
+
 def test_a_limit_is_named_above_a_comparison_with_what_keeps_it_below(document, shown):
     words = "compare --task inference --model resnet50 --instance g4dn.xlarge,g6.xlarge,g6.2xlarge"
     limited = f"{words} --target-throughput 400 --max-latency-ms 60"
