@@ -1,6 +1,6 @@
 """The report after a scheduled run: made from the schedule's plan, compared with the last one, and sent.
 
-The last report of a schedule is kept on this machine, in the folder of its logs."""
+The last report of a schedule that reached somebody is kept on this machine, in the folder of its logs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def _sent(schedule: Schedule, document_of: DocumentOf, say: Say, failed: str) ->
         deliveries = [
             deliver_to(message, target, say=say, attempts=_ATTEMPTS) for target in schedule.reporting.send
         ]
-    write_whole(folder / _LAST, content)
+    # What reached nobody is compared again next time, so that its changes are sent then.
+    if not deliveries or any(sent.arrived for sent in deliveries):
+        write_whole(folder / _LAST, content)
     return {
         "headline": headline(changes) if changes else None,
         "changed": changes["changed"] if changes else None,

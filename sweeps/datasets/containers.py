@@ -13,6 +13,7 @@ uint64; with flag > 0 that many float32 labels follow. All little-endian."""
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
 import struct
@@ -98,7 +99,7 @@ def _index_of(file: Path, scan: Callable[[Path], np.ndarray]) -> np.ndarray:
 TAR = "tar"
 SAMPLES_A_SHARD = 10_000
 SHARD_BYTES = 1 << 30
-_MOST_LABEL_BYTES = 20
+_MOST_LABEL_BYTES = 18  # of a number that 64 bits hold
 
 
 class TarShards(FileSpans):
@@ -230,7 +231,7 @@ def unpack_image(content: bytes) -> tuple[bytes, int]:
     start = _IMAGE_HEADER.size + 4 * flag
     if flag and start <= len(content):
         (label,) = struct.unpack_from("<f", content, _IMAGE_HEADER.size)
-    if start > len(content) or label != label:
+    if start > len(content) or not math.isfinite(label):
         raise DataError("the record's image header is damaged")
     return content[start:], int(label)
 

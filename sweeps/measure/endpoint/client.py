@@ -86,7 +86,7 @@ class Client:
         """The JSON value at a URL. Raises `RequestFailed` if there is none."""
         # Uses a separate connection, as servers close one at any moment after an error.
         headers = {**self._headers, "Connection": "close"}
-        with self._failures():
+        with self._failures(_DOCUMENT_SECONDS):
             async with (
                 asyncio.timeout(_DOCUMENT_SECONDS),
                 self._session.get(url, headers=headers, allow_redirects=False) as answer,
@@ -108,7 +108,7 @@ class Client:
         record.started_seconds = self.now_seconds
         address = self._addresses[record.slot % len(self._addresses)]
         try:
-            with self._failures():
+            with self._failures(self._session.timeout.sock_read or 0.0):
                 async with await self._response(address.base + route, body) as answer:
                     await _require_ok(answer)
                     if answer.content_type != "text/event-stream":
@@ -166,7 +166,7 @@ class Client:
         return piece.is_last
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _failures(self, patience_seconds: float) -> Iterator[None]:
         """Turn the HTTP library's errors into `RequestFailed`, whose text is one line without the key."""
         try:
             yield
@@ -177,8 +177,9 @@ class Client:
             failed = RequestFailed(Fault.TLS, str(error))
         except aiohttp.ClientConnectorError as error:
             failed = RequestFailed(Fault.REFUSED, error.os_error.strerror or str(error.os_error))
-        except (aiohttp.ConnectionTimeoutError, TimeoutError):
-            failed = RequestFailed(Fault.TIMED_OUT, f"{self._session.timeout.sock_read or 0:g}")
+        except TimeoutError as error:
+            is_late = isinstance(error, aiohttp.ConnectionTimeoutError)
+            failed = RequestFailed(Fault.TIMED_OUT, f"{_CONNECT_SECONDS if is_late else patience_seconds:g}")
         except aiohttp.ClientResponseError as error:
             failed = RequestFailed(Fault.GARBAGE, error.message)
         except (LineTooLong, ValueError) as error:  # aiohttp raises them for an endless line

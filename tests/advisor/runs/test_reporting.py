@@ -55,9 +55,9 @@ def test_the_first_report_is_sent_whole_and_the_next_one_as_what_changed(book, t
     assert [delivery["state"] for delivery in first["deliveries"]] == ["arrived", "arrived"]
     assert second["changed"] is True
     messages = [json.loads(body) for _, _, body in server.got]
-    assert [delivery["kind"] for delivery in messages] == ["report", "report-diff"]
+    assert [message["kind"] for message in messages] == ["report", "report-diff"]
     assert "became 50 % cheaper" in messages[1]["text"]
-    names = {delivery.name for delivery in tmp_path.iterdir() if delivery.name.startswith("report")}
+    names = {file.name for file in tmp_path.iterdir() if file.name.startswith("report")}
     assert names == {
         "report-2026-11-22.md",
         "report-2026-12-22.md",
@@ -76,6 +76,20 @@ def test_where_nothing_changed_nobody_is_bothered_if_so_asked(book, tmp_path, re
         assert len(server.got) == 1
         result = report_after(kept, made_from(reports), print, failed="exit code 1: no disk")
     assert "The run of schedule 'weekly' failed: exit code 1: no disk" in json.loads(server.got[1][2])["text"]
+
+
+def test_what_reached_nobody_is_sent_with_the_next_report(book, tmp_path, reports, monkeypatch):
+    """A mail server that is away for an hour hides no change of prices."""
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    reports += [golden_report(), cheaper(), cheaper()]
+    with hook([(200, {}, b""), *[(503, {}, b"")] * 8]) as server:
+        kept, _ = added(book, tmp_path, [server.url], only_changes=True)
+        states = [
+            [sent["state"] for sent in report_after(kept, made_from(reports), print)["deliveries"]]
+            for _ in range(3)
+        ]
+    assert states == [["arrived"], ["failed"], ["arrived"]]
+    assert "became 50 % cheaper" in json.loads(server.got[-1][2])["text"]
 
 
 def test_a_target_that_is_away_is_told(book, tmp_path, reports, monkeypatch):

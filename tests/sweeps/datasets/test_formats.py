@@ -1,6 +1,7 @@
 """Every storage format keeps the contract of `SampleSource`."""
 
 import io
+import math
 import multiprocessing
 import pickle
 import struct
@@ -219,6 +220,21 @@ def test_records_and_datums_have_the_bytes_of_their_specifications():
     message = datum(Sample(SampleKind.PIXELS, b"BGR" * 128, 300, 1, 128))
     assert message == b"\x08\x03\x10\x01\x18\x80\x01\x22\x80\x03" + b"BGR" * 128 + b"\x28\xac\x02"
     assert sample_of(b"\x22\x04jpeg\x28\x07\x38\x01") == Sample(SampleKind.JPEG, b"jpeg", 7)
+
+
+@pytest.mark.parametrize("label", [math.inf, -math.inf, math.nan])
+def test_a_record_with_no_number_for_a_label_is_damaged(label):
+    with pytest.raises(DataError, match="header is damaged"):
+        containers.unpack_image(struct.pack("<IfQQ", 0, label, 3, 0) + b"jpeg")
+
+
+def test_a_label_of_more_digits_than_any_class_has_counts_as_none(tmp_path):
+    with tarfile.open(tmp_path / "theirs.tar", "w") as archive:
+        for name, content in (("a.jpg", b"jpeg"), ("a.cls", b"9" * 20)):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    assert containers.TarShards.scan(tmp_path / "theirs.tar")[:, 2].tolist() == [0]
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 12, containers.frame(b"whole")[:-4]])

@@ -21,6 +21,7 @@ class FakeEndpoint:
     ttft_seconds: float = 0.005
     tpot_seconds: float = 0.002
     behaviours: list = field(default_factory=lambda: [WELL])
+    listing: str = WELL  # how the list of models is answered
     model: str = "tiny"
     is_strict: bool = False  # refuses fields that are not OpenAI's
     has_completions: bool = True
@@ -103,6 +104,8 @@ async def _answer(endpoint, writer, path, headers, body):
     if endpoint.key and headers.get("authorization") != f"Bearer {endpoint.key}":
         detail = f"bad key: {headers.get('authorization')}"
         return await _json(writer, 401, {"error": {"message": detail}})
+    if path == "/v1/models" and endpoint.listing != WELL:
+        return await _BEHAVIOURS[endpoint.listing](endpoint, writer)
     if path == "/v1/models":
         return await _json(writer, 200, {"object": "list", "data": [{"id": endpoint.model}]})
     if path == "/v1/completions" and endpoint.has_completions:
@@ -186,6 +189,13 @@ async def _hang(endpoint, writer):
     await asyncio.sleep(3600)
 
 
+async def _repeats(endpoint, writer):
+    """A page that shows the request, as servers for debugging do."""
+    content = b"\x1b[31m\n" + endpoint.authorizations[-1].encode()
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(content), content))
+    await writer.drain()
+
+
 async def _drips(endpoint, writer):
     """Something comes all the time, and never a token."""
     await _begin(writer)
@@ -229,6 +239,7 @@ _STOP = {"choices": [{"text": "", "finish_reason": "stop"}]}
 _BEHAVIOURS = {
     "hang": _hang,
     "drips": _drips,
+    "repeats": _repeats,
     "half": _stream_of(_TOKEN, _TOKEN, b"", stays=True),  # in order, but without its end
     "closes": _stream_of(_TOKEN),
     "hangs_up": _raw(b""),

@@ -1,5 +1,6 @@
 """Where an endpoint is, and its key, which is nobody's business."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
+from advisor.sweeps.measure.endpoint.client import opened
 from advisor.sweeps.measure.endpoint.protocol import (
     KEY_VARIABLE,
     Fault,
@@ -17,6 +19,7 @@ from advisor.sweeps.measure.endpoint.protocol import (
     piece_of,
 )
 from tests.rows import table
+from tests.sweeps.measure.endpoint.openai_server import fake_endpoint
 
 CASES = table("sweeps_cases")
 
@@ -112,6 +115,23 @@ def test_tokens_count_and_frames_do_not(choice, has_text):
     piece = piece_of(json.dumps({"choices": [choice]}).encode())
     assert piece.has_text is has_text
     assert piece.is_last is ("finish_reason" in choice)
+
+
+@pytest.mark.parametrize(
+    ("listing", "fault", "detail"),
+    [("repeats", Fault.GARBAGE, "?[31m Bearer ***"), ("hang", Fault.TIMED_OUT, "0.2")],
+)
+def test_why_a_server_gives_no_document_is_one_line_without_the_key(listing, fault, detail, monkeypatch):
+    """Some pages repeat the request; and the seconds named are those that were waited."""
+    monkeypatch.setattr("advisor.sweeps.measure.endpoint.client._DOCUMENT_SECONDS", 0.2)
+
+    async def asked(address):
+        async with opened(address, api_key(None, {KEY_VARIABLE: KEY}), 60.0) as client:
+            await client.document(f"{address.base}/models")
+
+    with fake_endpoint(listing=listing) as endpoint, pytest.raises(RequestFailed) as caught:
+        asyncio.run(asked(address_of(endpoint.url)))
+    assert (caught.value.fault, caught.value.detail) == (fault, detail)
 
 
 def test_counts_are_the_servers_and_nonsense_is_none():
