@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def import_file(
     contents = provider_of(file).contents_of(file, catalog)
     if contents.tables is not None:
         manifest, tables = contents.tables
-        entries = _manifest_entries(file, contents.days or [date.today()], {}, Counter())
+        entries = _manifest_entries(file, contents.days or [datetime.now(UTC).date()], {}, Counter())
         store_import(folder, name, manifest | entries, tables)
         return _import_record(name, manifest | entries)
     kept = _plausible_contents(contents, catalog, accept_implausible=accept_implausible)

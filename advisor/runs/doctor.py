@@ -356,7 +356,7 @@ def check_bundle(today: date | None = None) -> Finding:
     except (DataError, KeyError, ValueError) as error:
         advice = f"install the advisor anew: {install_command()} --force-reinstall --no-deps"
         return _problem(str(error), advice)
-    age = ((today or date.today()) - prices).days
+    age = ((today or datetime.now(UTC).date()) - prices).days
     digest = str(bundle.manifest["digest"])
     facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
     text = f"the catalogue is whole (digest {digest[:12]}); its AWS prices are {age} days old"

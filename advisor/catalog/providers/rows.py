@@ -14,7 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -253,7 +253,7 @@ class Line(NamedTuple):
 
 def is_future(day: date) -> bool:
     """Return whether a day is further ahead than time zones explain."""
-    return day > date.today() + timedelta(days=1)
+    return day > datetime.now(UTC).date() + timedelta(days=1)
 
 
 def _check_header(header: list[str], needed: tuple[str, ...], optional: tuple[str, ...] | None) -> None:

@@ -1,6 +1,7 @@
 """Each check tells what is so, and what to do where it is not well."""
 
 import datetime
+import time
 from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
@@ -156,6 +157,18 @@ def test_the_bundle_is_whole_and_its_age_is_told():
     assert (young.state, young.facts["age_days"]) == (State.OK, 3)
     assert len(young.facts["digest"]) == 64
     assert doctor.check_bundle(PRICES + datetime.timedelta(days=400)).state is State.WARNING
+
+
+def test_the_age_of_prices_is_counted_in_days_of_utc_as_answers_count_it(monkeypatch):
+    """It is another day in one of these two zones at any time."""
+    ages = set()
+    with monkeypatch.context() as there:
+        for zone in ("Etc/GMT-14", "Etc/GMT+12"):
+            there.setenv("TZ", zone)
+            time.tzset()
+            ages.add(doctor.check_bundle().facts["age_days"])
+    time.tzset()
+    assert len(ages) == 1
 
 
 def test_a_check_that_fails_itself_hides_no_other():
