@@ -272,7 +272,7 @@ def ranking_assumptions(
     ranked = Message("ranked by {cost} at the median rate", cost=cost)
     if can_miss:
         ranked = Message("{ranked} x (1 + the chance of a miss)", ranked=ranked)
-    if request.owes_term or (is_limited and request.ends):
+    if not request.has_equal_costs(is_limited=is_limited):
         return [ranked]
     return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 

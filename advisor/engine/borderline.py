@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import CloseCall, CloseCallKind, Market
 from advisor.domain.decision import expected_cost
-from advisor.engine.task import TRIAL_MINUTES, A, C, Contender, O, R, T, Task
+from advisor.engine.task import A, C, Contender, O, R, T, Task
 from advisor.messages import Message, short_usd
 
 # A candidate with a smaller chance of answering is not borderline, whatever it would save.
@@ -94,7 +94,7 @@ def worth_of_trial(cost: float, chance: float, chosen_rank: float | None = None)
     return (1 - chance) * cost if chosen_rank is None else chance * (chosen_rank - cost)
 
 
-def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float:
+def trial_cost_usd(usd_per_hour: float, minutes: float) -> float:
     """The cost of a trial for instance and disk, in whole minutes; clouds bill these or less."""
     return usd_per_hour * max(1, math.ceil(minutes)) / 60
 
@@ -151,7 +151,7 @@ def _borderline_trial(
         saving = worth_of_trial(contender.cost, contender.chance, rank)
     if not request.ends:  # what a sample costs is paid for all of the horizon, too
         usd = float(contender.table.usd[contender.row])
-        saving *= request.horizon_hours * (1.0 if task.ranks_by_price(request) else usd / contender.cost)
+        saving *= request.horizon_hours * (1.0 if request.ranks_by_price else usd / contender.cost)
     instead = None if contender is chosen else chosen
     return _BorderlineTrial(kind, contender, instead, saving, _trial_usd(task.catalog, contender))
 

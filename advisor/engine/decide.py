@@ -260,42 +260,64 @@ def _answer_up_to(
     """The answer among instances up to a price (None: all)."""
     options = task.options(request, most_usd_per_hour)
     table = task.predict(request, options)
-    rows = np.empty(0, dtype=np.intp) if table is None else task.ranked_rows(request, options, table)
-    if table is not None:
-        rows = _surely_priced_first(task, request, table, rows, today)
+    rows: Integers = np.empty(0, dtype=np.intp)
     shown: tuple[C, ...] = ()
-    misses: tuple[Message, ...] = ()
-    nearest = beyond_price = None
-    if table is not None and len(rows):
-        shown = tuple(task.shown(request, options, table, rows[: request.max_results].tolist()))
-    elif table is not None:
-        if most_usd_per_hour is None:
+    if table is not None:
+        ranked = task.ranked_rows(request, options, table)
+        rows = _surely_priced_first(task, request, table, ranked, today)
+        if len(rows):
+            shown = tuple(task.shown(request, options, table, rows[: request.max_results].tolist()))
+        elif most_usd_per_hour is None:
             task.require_intervals(request, options, table)
-        nearest, misses = task.nearest(request, options, table)
-        beyond_price = _beyond_price(task, request, table)
-    chosen = shown[0] if shown else None
-    about = chosen or nearest
-    answer: A = task.answer(
-        request=request,
-        ranked=shown,
-        nearest=nearest,
-        nearest_misses=misses,
-        beyond_price=beyond_price,
-        rejected=task.rejected(request, options, table),
-        offers_considered=options.considered,
-        assumptions=tuple(task.assumptions(request, options, about)),
-        warnings=tuple(task.warnings(about, today)) if about else (),
-        today=today,
-    )
-    answer = with_ages(answer, today)
+    ranking = _Ranking(task, request, today, options, table, rows, shown)
+    answer = ranking.answer()
+    return RankedAnswer(answer, partial(ranking.details, answer) if whole else dict)
 
-    def details() -> dict[str, Any]:
+
+class _Ranking(Struct, Generic[R, O, T, C, A], frozen=True):
+    """The ranked `rows` of a table of options (None: nothing runs), and those of them that are `shown`."""
+
+    task: Task[R, O, T, C, A]
+    request: R
+    today: date
+    options: O
+    table: T | None
+    rows: Integers
+    shown: tuple[C, ...]
+
+    def answer(self) -> A:
+        """The answer without its details; where nothing answers, with the nearest specs."""
+        task, request, options, table = self.task, self.request, self.options, self.table
+        nearest: C | None = None
+        misses: tuple[Message, ...] = ()
+        beyond_price: C | None = None
+        if table is not None and not self.shown:
+            nearest, misses = task.nearest(request, options, table)
+            beyond_price = _beyond_price(task, request, table)
+        about = self.shown[0] if self.shown else nearest
+        answer: A = task.answer(
+            request=request,
+            ranked=self.shown,
+            nearest=nearest,
+            nearest_misses=misses,
+            beyond_price=beyond_price,
+            rejected=task.rejected(request, options, table),
+            offers_considered=options.considered,
+            assumptions=tuple(task.assumptions(request, options, about)),
+            warnings=tuple(task.warnings(about, self.today)) if about else (),
+            today=self.today,
+        )
+        return with_ages(answer, self.today)
+
+    def details(self, answer: A) -> dict[str, Any]:
+        """The further fields of `answer`, which is that of this ranking."""
+        task, request, options, table, rows = self.task, self.request, self.options, self.table, self.rows
         if table is None:
             return {}
-        known = dict(zip(rows.tolist(), shown, strict=False))
-        needs_no_other = chosen is None or request.is_sure or answer.is_safe
-        safe = None if needs_no_other else _safe(task, request, today)
+        needs_no_other = not self.shown or request.is_sure or answer.is_safe
+        safe = None if needs_no_other else _safe(task, request, self.today)
         first = int(rows[0]) if len(rows) else None
+        known = dict(zip(rows.tolist(), self.shown, strict=False))
         calls, no_trial = close_calls(task, request, options, table, first, known, safe)
         return {
             "close_calls": calls,
@@ -303,10 +325,8 @@ def _answer_up_to(
             "safe": safe,
             "beyond_count": _beyond_count(task, answer, table, safe, today),
             "level": int(task.level(request, table.take(rows)).sum()),
-            **task.details(request, options, table, rows, answer.chosen, today),
+            **task.details(request, options, table, rows, answer.chosen, self.today),
         }
-
-    return RankedAnswer(answer, details if whole else dict)
 
 
 def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:

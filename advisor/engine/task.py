@@ -119,10 +119,6 @@ class Task(ABC, Generic[R, O, T, C, A]):
         """The target and each limit that rates decide, as rates with the value that they must reach."""
 
     @abstractmethod
-    def ranks_by_price(self, request: R) -> bool:
-        """Whether rows rank by their hourly price, not by the cost of their work."""
-
-    @abstractmethod
     def candidate_cost(self, request: R, candidate: C) -> float:
         """The cost of a candidate: that of its row."""
 
@@ -221,10 +217,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     def level(self, request: R, table: T) -> Booleans:
         """Which rows cost the same as the cheapest within the error: up to `EQUAL` times its cost, and up to
-        the upper quartile of its cost. No row where prices or terms decide, since these are known, and none
-        of a run with a limit, whose chance of a miss counts that error already."""
-        is_limited_run = request.ends and self.aims(request, table)
-        if self.ranks_by_price(request) or request.owes_term or not len(table) or is_limited_run:
+        the upper quartile of its cost."""
+        if not len(table) or not request.has_equal_costs(is_limited=bool(self.aims(request, table))):
             return np.zeros(len(table), dtype=bool)
         ranks = self.rank(request, table)
         cheapest = int(ranks.argmin())

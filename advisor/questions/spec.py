@@ -232,6 +232,16 @@ class SpecQuestion(Question):
         return self.ends and market is not None and term_hours(market) > 0
 
     @property
+    def ranks_by_price(self) -> bool:
+        """Whether specs are ranked by hourly price; else by the cost of their work."""
+        return not self.ends
+
+    def has_equal_costs(self, *, is_limited: bool) -> bool:
+        """Whether costs may count as equal within their error. Hourly prices and terms have none, and a run
+        with a target or a limit (`is_limited`) counts it in its chance of a miss."""
+        return not (self.ranks_by_price or self.owes_term or (self.ends and is_limited))
+
+    @property
     def is_sure(self) -> bool:
         """Whether bounds must hold at a given confidence; else the expected cost of a miss counts."""
         return self.required_confidence is not None

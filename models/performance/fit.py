@@ -19,10 +19,11 @@ from advisor.domain import STEP_SIGMA, Measurement, Observation
 from advisor.errors import DataError
 from advisor.models.bayes import Floats
 from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer
-from advisor.models.performance.machines import SPEED, ReferenceCpu, measured_ranges
+from advisor.models.performance.machines import ReferenceCpu, measured_ranges
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.persistence import content_id, to_document
+from advisor.models.performance.pipeline import Pipeline
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.throughput import (
     ThroughputModel,
@@ -78,8 +79,6 @@ _COUNTS = ("vcpus", "batch_size", "encoded_bytes", "score", *_PIXELS)
 _SHARES = ("cached_share", "training", "on_cpu")
 # A machine is reported if it is faster or slower than its CPU's mark says by more than this factor.
 ODD_SPEED = 1.5
-
-
 _CELL = ("network", "input", "task", "precision", "stack", "memory_format", "tf32")
 # Batch sizes kept per cell: more add next to no information, and each makes loading the model slower.
 _MOST_BATCHES = 4
@@ -125,7 +124,7 @@ class FitResult(Struct, frozen=True, kw_only=True):
         return len(self.held_out_residuals)
 
 
-def joined_repeats(steps: Sequence[Observation], layers: Iterable[ProbedLayer] = ()) -> GpuObservations:
+def joined_repeats(steps: Sequence[Observation], layers: Iterable[ProbedLayer]) -> GpuObservations:
     """The median of the repeats of each step and each layer, in a fixed order.
 
     Of a cell measured at more than `_MOST_BATCHES` batch sizes, only so many evenly spaced ones are kept."""
@@ -193,28 +192,19 @@ def fit(
     together; each CPU then has a separate speed. `cpu_of` returns the CPU of a measurement; a CPU other than
     the reference one gets a parameter for how far its speed differs from its mark. Raises `DataError` where
     too few measurements are usable."""
-    sorted_out = sort_out(measurements, table.names)
-    usable = sorted_out.usable
+    usable, left_out = sort_out(measurements, table.names)
     require_enough(usable)
-    known = {(row.trial.trial_id, row.started_at) for row in usable}
-    before = [row for row in shipped_rows if (row.trial.trial_id, row.started_at) not in known]
-    before = list(sort_out(before, table.names).usable)
+    before = _others_usable(shipped_rows, usable, table)
     rows = trial_frame(usable, table, cpu_of, shipped=before)
     calibrated = shipped.pipeline.residuals if shipped and before else None
     fitted = ThroughputModel(residuals=calibrated).fit(rows, rows["rate"])
     pipeline, residuals, own = fitted.pipeline_, fitted.residuals_, rows[rows["own"]]
     cpu_steps = cpu_steps_of(usable, table, own["cpu"].tolist())
-    first = rows["cpu"][~rows["own"]].nunique()
-    machines = tuple(
-        MachineSpeed(cpu.model or "CPU", float(np.exp(pipeline.parameters[f"{SPEED}/{number}"])))
-        for number, cpu in enumerate(pipeline.cpus)
-        if before and number >= first
-    )
-    cpus, errors = own["cpu"].nunique(), errors_of(residuals)
+    errors = errors_of(residuals)
     assert errors is not None  # `require_enough` found enough trials
     model = PerformanceModel(
         id="",
-        trained_on=_trained_on(usable, cpus, step_times, shipped if before else None),
+        trained_on=_trained_on(usable, own["cpu"].nunique(), step_times, shipped if before else None),
         error_percent=errors.median,
         sources=tuple(sources),
         step_times=step_times,
@@ -230,10 +220,26 @@ def fit(
     return FitResult(
         model=with_id(model),
         held_out_residuals=residuals,
-        left_out=sorted_out.left_out,
+        left_out=left_out,
         residuals_by={**by_shipped, **_regressions(own)} if shipped else {},
-        machines=machines,
+        machines=_own_machines(pipeline, rows) if before else (),
     )
+
+
+def _others_usable(
+    shipped: Iterable[Measurement], own: Iterable[Measurement], table: NetworkTable
+) -> Sequence[Measurement]:
+    """The usable shipped measurements that are not among the user's."""
+    known = {(row.trial.trial_id, row.started_at) for row in own}
+    others = [row for row in shipped if (row.trial.trial_id, row.started_at) not in known]
+    return sort_out(others, table.names).usable
+
+
+def _own_machines(pipeline: Pipeline, rows: pd.DataFrame) -> tuple[MachineSpeed, ...]:
+    """The speeds of the user's CPUs, which follow the shipped ones in the pipeline."""
+    shipped = rows["cpu"][~rows["own"]].nunique()
+    names = (cpu.model or "CPU" for cpu in pipeline.cpus[shipped:])
+    return tuple(map(MachineSpeed, names, pipeline.cpu_speeds[shipped:]))
 
 
 def _regressions(trials: pd.DataFrame) -> dict[str, Floats]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from advisor.domain import REPLAYED_FROM, LimitedBy, Measurement, Stage, Status, Task, Trial
 from advisor.errors import DataError
@@ -17,7 +16,7 @@ FEWEST_TRIALS = 12
 _NO_INPUT = ("synthetic", "text")
 
 
-class Sorted(Struct, frozen=True):
+class Sorted(NamedTuple):
     """Measurements to fit, and how many were left out for which reason."""
 
     usable: tuple[Measurement, ...]

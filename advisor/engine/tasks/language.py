@@ -129,10 +129,6 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         """Rows as records, with their chances."""
         return self.with_chances(request, table, rows, [self.candidate(request, table, row) for row in rows])
 
-    def ranks_by_price(self, request: R) -> bool:
-        """Whether rows rank by their hourly price, as they do where there is a target."""
-        return request.ranks_by_price
-
     def prediction_on(self, request: R, name: str, *, today: date) -> N:
         """The prediction for a named type in its cheapest use; raises `UsageError` if it cannot run."""
         self.require_possible(request)

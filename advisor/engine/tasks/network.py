@@ -98,9 +98,6 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
     def limits(self, request: NetworkQuestion, table: Table) -> Sequence[Limit]:
         return list(limits(request, table))
 
-    def ranks_by_price(self, request: NetworkQuestion) -> bool:
-        return request.ranks_by_price
-
     def candidate_cost(self, request: NetworkQuestion, candidate: Candidate) -> float:
         cost, hours, run = candidate.spec.total_usd_per_hour, request.horizon_hours, candidate.usd_per_run
         if not request.ranks_by_price:

@@ -55,9 +55,6 @@ class Renderer(Task):
             limits.append(Limit("over_max_price", table.usd <= request.max_usd_per_hour, -table.usd))
         return limits
 
-    def ranks_by_price(self, request):
-        return True
-
     def cost(self, request, table):
         return table.usd
 
