@@ -31,16 +31,16 @@ def test_prices_of_the_clouds_are_listed_observed_or_estimated_and_never_zero(ca
     result = all_of(catalog, cloud="alibaba")
     assert min(offer.price.usd_per_hour for offer in result) > 0
     missing = catalog.unpriced(OfferQuery(cloud="alibaba", market=Market.ON_DEMAND))
-    assert {offer.reason for offer in missing} == {"no_price"}
+    assert {rejected.reason for rejected in missing} == {"no_price"}
 
 
 def test_types_without_facts_are_never_offers_and_the_manifest_names_exactly_those(catalog):
     query = OfferQuery(cloud="azure", region="eastus", gpus=("K80",))
     assert catalog.offers(query) == []
     partial = catalog.partial_offers(query)
-    assert {rejection.type.name for rejection in partial} >= {"Standard_NC6_Promo"}
+    assert {offer.type.name for offer in partial} >= {"Standard_NC6_Promo"}
     rejected = catalog.unpriced(query)
-    assert {rejection.reason for rejection in rejected} == {"facts_missing"}
+    assert {each.reason for each in rejected} == {"facts_missing"}
     assert "RAM" in str(rejected[0].detail)
     assert catalog.offers(OfferQuery(gpus=("RTX 3070",))) == [], "no type has it"
     for cloud, facts in json.loads((DATA_FOLDER / MANIFEST).read_text())["clouds"].items():

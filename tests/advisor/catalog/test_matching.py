@@ -108,7 +108,7 @@ def test_the_catalogue_offers_exactly_what_matches(query):
     assert result == [offer for offer in EVERYTHING if is_asked(offer, query)]
     cheapest, count = CATALOG.cheapest(query, 7)
     assert count == len(result)
-    assert cheapest == sorted(result, key=location)[:7]
+    assert cheapest == sorted(result, key=by_price)[:7]
 
 
 def is_asked(offer, query):
@@ -116,17 +116,17 @@ def is_asked(offer, query):
     return matches(offer, query, CATALOG.capability_of(offer.instance.gpu_name))
 
 
-def location(offer):
-    """The order in which offers are told."""
-    name = offer.instance
-    return offer.price.usd_per_hour, name.cloud, offer.region, name.name, offer.market
+def by_price(offer):
+    """A key that sorts offers as the catalogue does, cheapest first."""
+    instance = offer.instance
+    return offer.price.usd_per_hour, instance.cloud, offer.region, instance.name, offer.market
 
 
 @given(queries)
 def test_the_cheapest_region_of_each_type_is_found(query):
     query = replace(query, region=None, cloud="alibaba", instances=())
     best = {}
-    for offer in sorted(CATALOG.offers(query), key=location):
+    for offer in sorted(CATALOG.offers(query), key=by_price):
         best.setdefault((offer.instance.name, offer.market), offer)
     result = {}
     for offer in CATALOG.best_places(query):

@@ -40,13 +40,13 @@ def test_a_plan_tells_the_time_of_all_runs_or_that_nobody_knows_it(sweep, questi
 
 def test_the_small_preset_covers_what_a_model_needs(answer):
     trials = [trial["trial"] for trial in answer("sweep", "plan", "--preset", "small")["trials"]]
-    held = [trial["resources"] for trial in trials]
+    resources = [trial["resources"] for trial in trials]
     assert len(trials) >= 24
-    assert {trial["vcpus"] for trial in held} == {0.5, 1.0, 2.0}
-    assert len({trial["disk"]["type"] for trial in held}) == 2
+    assert {has["vcpus"] for has in resources} == {0.5, 1.0, 2.0}
+    assert len({has["disk"]["type"] for has in resources}) == 2
     assert {trial["accelerator"] for trial in trials} == {"cpu", "emulated:T4"}
     dataset_mib = trials[0]["workload"]["dataset"]["samples"] * 104_000 / 2**20
-    sizes = {trial["memory_mib"] for trial in held}
+    sizes = {has["memory_mib"] for has in resources}
     assert any(200 < size < dataset_mib for size in sizes)
     assert any(size > dataset_mib for size in sizes)
     assert {trial["workload"]["task"] for trial in trials} == {"training", "inference", "preprocessing"}

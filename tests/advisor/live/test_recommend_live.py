@@ -53,10 +53,10 @@ def test_the_chosen_one_and_two_runners_up_are_verified(aws, ask) -> None:
     code, document, err = ask(*FAST, "--live")
     assert (code, leading(document)) == (0, leading(before))
     assert "asking AWS about" in err
-    checked = {warning["instance_type"]: warning for warning in document["live"]["checked"]}
+    checked = {row["instance_type"]: row for row in document["live"]["checked"]}
     assert list(checked) == leading(document)
-    assert all(warning["verified"] and not warning["changed"] for warning in checked.values())
-    assert all(warning["vcpu_quota"] == 1000.0 for warning in checked.values())
+    assert all(row["verified"] and not row["changed"] for row in checked.values())
+    assert all(row["vcpu_quota"] == 1000.0 for row in checked.values())
     price = document["recommendation"]["price"]
     assert (price["kind"], price["as_of"]) == ("list", "2026-11-21")
     assert document["live"]["warnings"] == []
@@ -103,7 +103,7 @@ def test_an_implausible_price_is_not_believed_and_the_answer_says_so(aws, ask) -
     "fault",
     [
         *("throttle", "denied", "garbage"),
-        *(pytest.param(warning, marks=pytest.mark.slow) for warning in ("expired", "cut", "broken", "hang")),
+        *(pytest.param(fault, marks=pytest.mark.slow) for fault in ("expired", "cut", "broken", "hang")),
     ],
 )
 def test_a_service_that_fails_costs_a_warning_and_no_answer(aws, impatient, ask, fault, monkeypatch) -> None:

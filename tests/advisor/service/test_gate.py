@@ -134,8 +134,7 @@ class TestWithKeys:
         client = serve(public_hosts=("advisor.example",))
         assert client.get("/metrics").status_code == 200
         for name in ("X-Forwarded-For", "X-Real-IP", "Via"):
-            text = client.get("/metrics", headers={name: "192.0.2.7"})
-            is_problem(text, *NO_KEY)
+            is_problem(client.get("/metrics", headers={name: "192.0.2.7"}), *NO_KEY)
         assert serve(**OUTSIDE).get("/metrics").status_code == 401
 
     def test_a_store_that_is_away_keeps_no_open_door_shut(self, serve, key_of, monkeypatch):
@@ -215,8 +214,8 @@ class TestOrigins:
     )
     def test_another_sites_pictures_frames_and_scripts_cost_nothing(self, serve, path, said):
         """The address of a picture would be an answer that takes a minute."""
-        text = serve().get(path, headers={"Sec-Fetch-Site": "cross-site"} | said)
-        is_problem(text, 403, "foreign-origin")
+        answer = serve().get(path, headers={"Sec-Fetch-Site": "cross-site"} | said)
+        is_problem(answer, 403, "foreign-origin")
 
     def test_another_sites_link_may_be_followed_and_no_answer_opens_cors(self, serve):
         followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}

@@ -32,15 +32,15 @@ def events_of(server, path, last_id=None):
     """(id, event, data) as they come; the connection ends with the server, or with the sweep."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("GET", f"{path}/events", headers={"Last-Event-ID": last_id or "-"})
-    answer, text = connection.getresponse(), {}
+    answer, event = connection.getresponse(), {}
     try:
         for line in answer:
             name, colon, value = line.decode().strip().partition(": ")
             if colon and name:
-                text[name] = value
-            elif not name and text:
-                yield text.get("id"), text.get("event"), json.loads(text.get("data", "null"))
-                text = {}
+                event[name] = value
+            elif not name and event:
+                yield event.get("id"), event.get("event"), json.loads(event.get("data", "null"))
+                event = {}
     except (OSError, http.client.HTTPException):
         return
     finally:
@@ -80,9 +80,9 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         server.start()
         job = started(server)
         path, seen = job["links"]["self"], []
-        for location, name, _ in events_of(server, path):
-            if location:
-                seen.append((location, name))
+        for event_id, name, _ in events_of(server, path):
+            if event_id:
+                seen.append((event_id, name))
             if name == "trial_started":
                 break
         pid = shown(server, path, "running")["pid"]
@@ -93,14 +93,14 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         status, refused = server.ask("POST", "/v1/sweeps", SWEEP)
         assert (status, refused["sweep"]) == (409, job["id"])
 
-        for location, name, facts in events_of(server, path, seen[-1][0]):
-            seen += [(location, name)] if location else []
+        for event_id, name, facts in events_of(server, path, seen[-1][0]):
+            seen += [(event_id, name)] if event_id else []
             if name in ("trial_done", "trial_failed"):  # neighbours may have spoiled it
                 assert facts.get("samples_per_second", 1) > 0
                 server.ask("DELETE", path)
         ended = shown(server, path, "stopped")
         assert (name, facts["state"]) == ("end", "stopped")
-        assert len({location for location, _ in seen}) == len(seen)
+        assert len({event_id for event_id, _ in seen}) == len(seen)
         assert seen[0][1] == "began"
         assert gone(pid)
         rows = server.ask("GET", "/v1/measurements")[1]["measurements"]

@@ -54,12 +54,12 @@ def frame():
     parameters = Parameters()
     steps = steps_of([row.cell.step for row in measured_steps(frame, only_fitted=False)[0]], parameters)
     theta = np.array([prior.mean for prior in parameters.priors])
-    for name, path in parameters.place.items():
+    for name, place in parameters.place.items():
         gpu = name.partition("/")[2].rpartition("/")[0]
         if name.startswith("gpu/") and name.rpartition("/")[2] in ("simt", "tensor", "memory"):
-            theta[path] = PLANTED.get(gpu, 0.0)
+            theta[place] = PLANTED.get(gpu, 0.0)
         if name.startswith(("source/", "host/")):
-            theta[path] = 0.0
+            theta[place] = 0.0
     logs = steps.log_seconds(theta) + NOISE * rng.standard_normal(len(cells))
     return frame.assign(step_seconds=np.exp(logs))
 

@@ -67,14 +67,14 @@ class Driver:
 
     def _filled(self, answer, handle, rest):
         """An answer that is None is not supported; a GPU is given as its handle."""
-        *arguments, path = rest
+        *arguments, pointer = rest
         value = answer(self._gpu(handle), *(argument.value for argument in arguments))
         if value is None:
             return _NOT_SUPPORTED
-        return self._put(path, value)
+        return self._put(pointer, value)
 
-    def _put(self, path, value):
-        target = path._obj
+    def _put(self, pointer, value):
+        target = pointer._obj
         if isinstance(value, dict):
             for name, part in value.items():
                 setattr(target, name, part)

@@ -30,8 +30,8 @@ def test_replicas_share_the_requests():
     with fake_endpoint() as first, fake_endpoint() as second:
         session, _ = session_of(first, Load(4), Load(None, 40.0), replicas=[address_of(second.url)])
     assert (first.most_in_flight, second.most_in_flight) >= (2, 2)
-    path = len(second.bodies) / (len(first.bodies) + len(second.bodies))
-    assert 0.3 < path < 0.7
+    share = len(second.bodies) / (len(first.bodies) + len(second.bodies))
+    assert 0.3 < share < 0.7
     assert all(figures["status"] == "ok" for figures in session.figures)
 
 
