@@ -100,10 +100,10 @@ class Faults:
         except UsageError as error:
             errors = list(error.errors) if isinstance(error, UsageErrors) else [error]
             errors = list(map(placed, errors)) if placed else errors
-            told = [render(each.message, str) for each in self.errors]
-            self.errors += [each for each in errors if render(each.message, str) not in told]
+            known = [render(each.message, str) for each in self.errors]
+            self.errors += [each for each in errors if render(each.message, str) not in known]
 
-    def tell(self) -> None:
+    def raise_any(self) -> None:
         """Raise the collected errors, if there are any."""
         if self.errors:
             raise UsageErrors(self.errors) if len(self.errors) > 1 else self.errors[0]
@@ -175,7 +175,6 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
         ("inference", "training"),
     ),
     ("export", "k8s"): ("kubernetes",),
-    ("market", "reserved"): ("commitment-1y", "commitment-3y"),
     **dict.fromkeys((("cloud", name) for name in ("amazon", "ec2")), ("aws",)),
     **dict.fromkeys((("cloud", name) for name in ("google", "gce", "google cloud")), ("gcp",)),
     ("cloud", "microsoft"): ("azure",),

@@ -16,6 +16,8 @@ from advisor.messages import FieldName, Message
 _MIB_PER_UNIT = {"mib": 1.0, "mb": 1.0, "m": 1.0, "gib": 1024.0, "gb": 1024.0, "g": 1024.0}
 _MIB_PER_UNIT |= {"tib": 1024.0**2, "tb": 1024.0**2, "t": 1024.0**2}
 _QUANTITY = re.compile(r"\s*([0-9.,_]+)\s*([a-zA-Z]+)\s*")
+# A range with a dash, which is written with two points: '4-16', '0.5GiB - 2GiB'.
+DASHED = re.compile(r"\s*([^-\s]+)\s*-\s*([^-\s]+)\s*")
 _GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 _POWERS = {"k": 3, "thousand": 3, "m": 6, "million": 6, "b": 9, "bn": 9, "billion": 9}
 # A number such as '5.000', where the point may separate thousands; no program prints such zeros.
@@ -47,8 +49,12 @@ def parse_rate_mib_per_second(text: str) -> float:
 def parse_range(text: str, parse: Callable[[str], float]) -> Range:
     """The range in '4..16', '4..', '..16', or '8' (only 8); `parse` reads each end. `UsageError` if empty."""
     first, dots, last = (part.strip() for part in text.partition(".."))
-    if not (first or last) or ("-" in first and not dots):
-        raise UsageError("'{text}' is no range", text=text, hint="write it like 4..16, 4.. or ..16")
+    dashed = None if dots else DASHED.fullmatch(text)
+    if dashed or not (first or last) or first.endswith("-"):
+        hint = Message("write it like 4..16, 4.. or ..16")
+        if dashed:
+            hint = Message("write it as {least}..{most}", least=dashed[1], most=dashed[2])
+        raise UsageError("'{text}' is no range", text=text, hint=hint)
     least = parse(first) if first else None
     most = (parse(last) if last else None) if dots else least
     if least is not None and most is not None and least > most:

@@ -101,8 +101,8 @@ def _read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorF
 def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | RefusedRow:
     """The observation in a measurement, or why it is refused; `where` is the prefix of its origin."""
     origin = f"{where}trial {row.trial.trial_id}"
-    for reason, is_notable in _faults(row):
-        return RefusedRow(origin, reason, is_notable)
+    if fault := next(_faults(row), None):
+        return RefusedRow(origin, *fault)
     seconds, gpu = _step_seconds(row), gpu_of(row)
     assert seconds is not None
     assert gpu is not None

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from advisor.answers.anchoring import AnchoredWorkload, anchored_model
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.prices import RATE_VARIABLE
-from advisor.domain import DataKind, DatasetProfile, Market
+from advisor.domain import DataKind, DatasetProfile
+from advisor.domain.money import term_hours
 from advisor.domain.results import CURRENCY, DECIDES, UNPRICED
 from advisor.domain.workload import is_own_code, names_a_file
 from advisor.engine.candidates import offers_in, place_query
@@ -106,9 +107,6 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
     return context._replace(model=anchored.model, notes=anchored.warnings), question
 
 
-COMMITMENTS = tuple(market for market in Market if market.startswith("commitment"))
-
-
 def omission_notes(
     request: SpecQuestion, catalog: Catalog, today: date, *, strict: bool
 ) -> tuple[Message, ...]:
@@ -122,7 +120,7 @@ def omission_notes(
     return (*(note for note in notes if note is not None), *unconverted_notes(catalog, query))
 
 
-def place_notes(request: SpecQuestion, catalog: Catalog) -> tuple[Message, ...]:
+def region_notes(request: SpecQuestion, catalog: Catalog) -> tuple[Message, ...]:
     """The notes that all regions were searched, as neither the question nor its cloud fixes one; or, among
     all clouds, only those that have a region of the name."""
     region, field = request.region, FieldName("region")
@@ -151,7 +149,7 @@ def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
 
 def _missing_commitments_note(catalog: Catalog, query: OfferQuery) -> Message | None:
     """A note on clouds whose prices for commitments (reservations, savings plans) are unknown."""
-    clouds = catalog.without_prices(query) if query.market in COMMITMENTS else []
+    clouds = catalog.without_prices(query) if query.market and term_hours(query.market) else []
     if not clouds:
         return None
     return Message(

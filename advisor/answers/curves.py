@@ -15,7 +15,7 @@ from advisor.domain import Candidate, Disk, InstancePrediction, InstanceType, Pr
 from advisor.engine import BATCH_SIZES
 from advisor.engine.candidates import candidate_resources, disks_for
 from advisor.errors import AdvisorError
-from advisor.questions.fields import MOST_POINTS, Curve, wrong
+from advisor.questions.fields import MOST_POINTS, Curve, error_in
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.settled import disk_data_of, disk_fields
 from advisor.render.records import bounds, fields
@@ -36,7 +36,7 @@ def curves_document(
     confidence stay those of the prediction. Raises `UsageError` for a disk that the instance cannot have, and
     for more than `MOST_POINTS`."""
     if len(curve) > MOST_POINTS:
-        raise wrong(
+        raise error_in(
             "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS, count=len(curve)
         )
     own, disk = prediction.instance, prediction.disk
@@ -83,7 +83,7 @@ def _disk_places(
     for text in texts:
         ordered = disk_fields(catalog, instance.cloud, text, disk_data_of(request.dataset))
         if "disk" not in ordered:
-            raise wrong("curve", "{field} takes one disk a point, as gp3:500GiB, not '{disk}'", disk=text)
+            raise error_in("curve", "{field} takes one disk a point, as gp3:500GiB, not '{disk}'", disk=text)
         changed = replace(request, disk_types=(), **ordered)
         yield instance, disks_for(changed, catalog, instance, prediction.region)[0]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
-from advisor.answers.context import omission_notes, place_notes, results_and_misfits
+from advisor.answers.context import omission_notes, region_notes, results_and_misfits
 from advisor.catalog import Catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (
@@ -210,7 +210,7 @@ def _recommended(
         notes = (*notes, *prepared.task.notes(prepared.request, answer.chosen))
     elif isinstance(question, TuningQuestion) and "gpu_memory" in answer.rejected_by_reason:
         notes = (*notes, _ONE_INSTANCE)
-    places = place_notes(prepared.request, prepared.task.catalog)
+    places = region_notes(prepared.request, prepared.task.catalog)
     answer = replace(answer, assumptions=(*places, *answer.assumptions))
     answer = prepared._replace(notes=(*prepared.notes, *notes)).with_notes(answer)
     return relaxed(prepared.task, answer) if relax and answer.chosen is None else answer

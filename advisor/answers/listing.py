@@ -19,7 +19,7 @@ from advisor.questions.listings import Gpus, InstanceDetails, Offers
 from advisor.questions.settled import region_of
 from advisor.questions.values import GpuFilter
 from advisor.render.catalog import catalog_head, offer_document, offer_order, type_document
-from advisor.render.listings import gpu_rows, gpus_document
+from advisor.render.listings import ListedOffer, gpu_rows, gpus_document
 from advisor.render.records import price_block
 
 if TYPE_CHECKING:
@@ -41,17 +41,6 @@ def query_of(question: Offers) -> OfferQuery:
     )
 
 
-class ListedOffer(NamedTuple):
-    """An offer of a list, and the currency of its price."""
-
-    offer: Offer | PartialOffer
-    currency: str = "USD"
-
-    def document(self) -> dict[str, Any]:
-        """The offer as a JSON-ready record."""
-        return offer_document(*self)
-
-
 class Page(NamedTuple):
     """A part of the matching offers, cheapest first, and the number of all matching offers."""
 
@@ -60,7 +49,7 @@ class Page(NamedTuple):
 
     def document(self, known: Catalog) -> dict[str, Any]:
         """`advisor.catalog/1`, with the offers of this page."""
-        return catalog_head(known) | {"offers": [offer.document() for offer in self.offers]}
+        return catalog_head(known) | {"offers": [offer_document(*offer) for offer in self.offers]}
 
 
 def page_of(known: Catalog, query: OfferQuery, first: int = 0, count: int | None = None) -> Page:
@@ -121,7 +110,7 @@ def gpus_document_of(catalog: Catalog, question: Gpus) -> dict[str, Any]:
     return gpus_document(gpu_rows(chosen, cheapest, question.sort_by), query_block)
 
 
-def language_models_document(search: str | None = None) -> dict[str, Any]:
+def language_models_document(search: str | None) -> dict[str, Any]:
     """`advisor.language-models/1`: models whose name contains `search` or matches it as a pattern;
     `UsageError` where none does, or where the named model generates no text."""
     from advisor.models.language.configs import bundled_language_models  # of language models alone

@@ -18,7 +18,7 @@ from advisor.errors import MeasuringError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance import published_step_seconds
 from advisor.models.zoo.networks import network_info
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 from advisor.questions.ranks import Ranks
 from advisor.sweeps.measure.document import add_runs, best_batches
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
@@ -58,7 +58,7 @@ def _check_resolves(rendezvous: str) -> None:
     try:
         socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     except OSError as error:
-        raise wrong(
+        raise error_in(
             "rendezvous",
             "'{host}' does not resolve here ({why})",
             host=host,

@@ -35,7 +35,7 @@ from advisor.models.performance.memory.steps import (
     profile_from,
 )
 from advisor.models.performance.networks import bundled_networks
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 from advisor.questions.network import MemoryQuestion
 from advisor.questions.settled import language_hint, wanted_cards
 from advisor.questions.values import GpuFilter
@@ -106,7 +106,7 @@ def _side(text: str | None) -> int | None:
         return None
     match = _SQUARE.fullmatch(text.lower())
     if not match:
-        raise wrong(
+        raise error_in(
             "input",
             "{field} {text} is no square image",
             text=text,

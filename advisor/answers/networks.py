@@ -13,7 +13,7 @@ from advisor.answers.answer import Answer, Recommended, recommendation_text
 from advisor.answers.context import (
     Context,
     omission_notes,
-    place_notes,
+    region_notes,
     results_and_misfits,
     unconverted_notes,
     with_anchors,
@@ -109,7 +109,7 @@ def recommended(
     result = replace(
         result,
         warnings=(*context.notes, *notes, *result.warnings),
-        assumptions=(*place_notes(request, context.catalog), *result.assumptions),
+        assumptions=(*region_notes(request, context.catalog), *result.assumptions),
     )
     if result.chosen is not None:
         settings = settings_of_candidate(result.chosen, context.catalog, context.model)

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from advisor.api.modules import named_model, with_way_out
 from advisor.errors import AdvisorError
-from advisor.messages import Message
-from advisor.questions.fields import Choice, File, Files, Flag, Kind, Latency, Number, Parsed, Texts, wrong
+from advisor.questions.fields import Choice, File, Files, Flag, Kind, Latency, Number, Parsed, Texts, error_in
 from advisor.questions.listings import Sources
 from advisor.questions.question import ByTask, Field, Kinds
 from advisor.questions.reading import from_texts
@@ -114,16 +113,16 @@ def _text(value: Any, name: str, fields: Mapping[str, Field]) -> str:
         return str(int(value))
     if isinstance(value, numbers.Real):
         return _NUMBER.text_of(float(value))
-    raise wrong(
+    raise error_in(
         name,
         "{field} takes {what}, not {kind}",
         kind=type(value).__name__,
         what=fields[name].kind.metavar if name in fields else "",
-        hint=Message("give a text or a number"),
+        hint="give a text or a number",
     )
 
 
-def fields_of(kinds: Kinds[Any], sources: Sequence[str] = ()) -> dict[str, Field]:
+def fields_of(kinds: Kinds[Any], sources: Sequence[str]) -> dict[str, Field]:
     """The arguments of an API function: the question's fields and those of `sources`, required ones first."""
     fields = {**kinds.fields, **{name: Sources.fields[name] for name in sources}}
     known = [field for field in fields.values() if field.where != "http"]

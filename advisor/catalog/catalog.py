@@ -119,7 +119,7 @@ class Catalog:
         """Regions of a cloud with prices, estimated ones included."""
         return self._cloud(cloud).priced_regions
 
-    def known_regions(self, cloud: str = DEFAULT_CLOUD) -> frozenset[str]:
+    def known_regions(self, cloud: str) -> frozenset[str]:
         """Regions of a cloud that are known to offer something, priced or not."""
         home = self._cloud(cloud)
         return home.instances.regions | frozenset(home.priced_regions)
@@ -243,7 +243,7 @@ class Catalog:
         """`UsageError` with near names for a GPU that no data sheet and no type has."""
         require_gpu(name, self.gpus, [self._cloud(cloud)])
 
-    def partial_type(self, name: str, cloud: str | None = None) -> PartialType:
+    def partial_type(self, name: str, cloud: str | None) -> PartialType:
         """The known facts of a type, complete or not."""
         return self._home_of(name, cloud).instances.partial(name)
 

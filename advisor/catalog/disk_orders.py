@@ -146,7 +146,7 @@ _WIDE_STEPS: Mapping[str, _Steps] = {
 _WORTH_BEYOND = {"io2": (80000.0, 2000.0), "ultra": (80000.0, 1907.0)}
 
 
-def rate_ladder(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> Iterator[DiskChoice]:
+def rate_ladder(rule: DiskRule, smallest_gib: float, *, wide: bool) -> Iterator[DiskChoice]:
     """Orders of one type from the smallest size that holds the data, slowest first.
 
     If rate grows with size, each step doubles the size until the rate stops growing. `wide`: other types are
@@ -169,7 +169,7 @@ def rate_ladder(rule: DiskRule, smallest_gib: float, *, wide: bool = False) -> I
 
 
 def trimmed_order(
-    instance: InstanceType, choice: DiskChoice, rule: DiskRule, *, wide: bool = False
+    instance: InstanceType, choice: DiskChoice, rule: DiskRule, *, wide: bool
 ) -> DiskChoice | None:
     """The order without rates that the instance does not pass on; None where the type cannot pay there."""
     assert choice.size_gib is not None

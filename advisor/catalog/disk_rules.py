@@ -187,7 +187,7 @@ class DiskRule(Struct, frozen=True, kw_only=True):
 _TEXT_FIELDS = ("type", "media")
 
 
-def rule_from(row: Mapping[str, str], sizes: Sequence[Mapping[str, str]] = ()) -> DiskRule:
+def rule_from(row: Mapping[str, str], sizes: Sequence[Mapping[str, str]]) -> DiskRule:
     """The rule in one row of the disk type table, with the type's rows of the table of sizes."""
     values = {
         name: row[name] if name in _TEXT_FIELDS else _number(row[name])

@@ -297,9 +297,7 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
         return self.asks_for_gpu or host or self.accelerated is not None
 
 
-def matches_instance(
-    known: InstanceType | PartialType, query: OfferQuery, capability: float | None = None
-) -> bool:
+def matches_instance(known: InstanceType | PartialType, query: OfferQuery, capability: float | None) -> bool:
     """Whether a type matches, apart from its price. Facts that are unknown of a type do not exclude it,
     except its GPU where the query names one."""
     accelerated = known.gpu_name is not None

@@ -33,7 +33,7 @@ from advisor.questions.listings import InstanceDetails, Offers
 from advisor.questions.question import Question, ask
 from advisor.questions.settled import OWN_DISK, today
 from advisor.records import asdict
-from advisor.render.catalog import assumed_block, assumed_text, catalog_head
+from advisor.render.catalog import assumed_block, assumed_text, catalog_head, offer_document
 from advisor.render.listings import SHOWN_OFFERS, hourly_text, offers_text
 from advisor.render.records import price_block
 from advisor.render.refreshing import price_changes_text
@@ -178,7 +178,7 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
     offers = page_of(catalogue, query).offers
     for number, offer in enumerate(offers, 1):
         comma = "," if number < len(offers) else ""
-        click.echo(f"    {json.dumps(offer.document(), allow_nan=False)}{comma}")
+        click.echo(f"    {json.dumps(offer_document(*offer), allow_nan=False)}{comma}")
     click.echo("  ]\n}")
 
 

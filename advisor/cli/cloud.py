@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _PATIENCE_TO_LOOK = 20.0
 
 
-def _reaped(*, owner: str | None = None, regions: Sequence[str] = (), dry_run: bool = False) -> Reaped:
+def _reaped(*, owner: str | None, regions: Sequence[str], dry_run: bool) -> Reaped:
     """Run the reaper once with the user's AWS credentials and this machine's clock. AWS rejects requests if
     the clock is off by more than a few minutes, so a wrong clock removes nothing. Raises `LiveError` or
     `CloudError` if AWS cannot be reached at all, `UsageError` for an unknown region."""

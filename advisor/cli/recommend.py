@@ -12,7 +12,7 @@ from advisor.cli.questions import SectionedCommand, output_in, question_options,
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND, AnyRecommend
-from advisor.questions.fields import Choice, wrong
+from advisor.questions.fields import Choice, error_in
 from advisor.questions.listings import Sources
 from advisor.questions.network import Recommend
 from advisor.render.export import EVERY_FORMAT as EXPORTS
@@ -72,7 +72,7 @@ def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | No
         }
         others = [FieldName(field) for field, is_given in given.items() if is_given]
         if others:
-            raise wrong(
+            raise error_in(
                 str(others[0]),
                 "{export} prints a file and nothing of the answer",
                 export=FieldName("export"),

@@ -43,7 +43,7 @@ from advisor.errors import DeliveryError, Faults, UsageError
 from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND
-from advisor.questions.fields import Choice, wrong
+from advisor.questions.fields import Choice, error_in
 from advisor.questions.listings import Sources
 from advisor.questions.network import Recommend
 from advisor.questions.reading import from_fields, from_texts, options_of
@@ -390,7 +390,7 @@ def planned_workloads(content: bytes, file: str, sources: Sources) -> tuple[Plan
     faults, workloads = Faults(), list[ReportedWorkload]()
     plan = read_plan(content, file, faults)
     for entry in plan.entries:
-        with faults.collected(entry.wrong):
+        with faults.collected(entry.located):
             workloads.append(_workload_of_entry(entry))
     if faults.errors:  # also report mistakes that only the catalogue shows
         check_workloads(load_context(sources), workloads, faults)
@@ -400,7 +400,7 @@ def planned_workloads(content: bytes, file: str, sources: Sources) -> tuple[Plan
 def _workload_of_entry(entry: Entry) -> ReportedWorkload:
     for field in entry.fields:
         if field in (*_SHARED, *Sources.fields, *NOT_IN_REPORTS):
-            raise wrong(
+            raise error_in(
                 field, "{field} cannot differ by workload", hint="give it to `report`, or leave it out"
             )
     question = from_texts(RECOMMEND, entry.fields, "key")
@@ -425,7 +425,7 @@ def _with_live_prices(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
         raise UsageError("--live tells today's prices", hint="leave out --date")
     if not isinstance(question.question, Recommend):
         error = RECOMMEND.refusal("live")
-        raise question.entry.wrong(error) if question.entry else error
+        raise question.entry.located(error) if question.entry else error
     return question._replace(question=question.question.replace(live=True))
 
 

@@ -22,7 +22,7 @@ from advisor.domain.workload import is_own_code, own_file
 from advisor.errors import UsageError
 from advisor.messages import option_name, size_text
 from advisor.quantities import parse_memory_mib, read_number
-from advisor.questions.fields import Choice, File, Flag, Kind, Number, Parsed, Text, Texts, wrong
+from advisor.questions.fields import Choice, File, Flag, Kind, Number, Parsed, Text, Texts, error_in
 from advisor.questions.question import Question, ask
 from advisor.records import asdict
 from advisor.render.text import table
@@ -266,9 +266,9 @@ class Serving(Question):
     def __post_init__(self) -> None:
         for name in ("tls_certificate", "tls_key"):
             if (file := getattr(self, name)) and not file.is_file():
-                raise wrong(name, "{field}: there is no file {file}", file=file)
+                raise error_in(name, "{field}: there is no file {file}", file=file)
         if bool(self.tls_certificate) != bool(self.tls_key):
-            raise wrong("tls_key", "{tls_certificate} and {field} belong together", hint="name both")
+            raise error_in("tls_key", "{tls_certificate} and {field} belong together", hint="name both")
 
 
 @click.command()

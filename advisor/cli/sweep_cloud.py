@@ -19,7 +19,6 @@ from advisor.runs.cloud.status import fleet_document, plans_document, run_docume
 from advisor.runs.sweep_questions import SweepRun
 
 if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
 

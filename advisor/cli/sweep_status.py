@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest last
-
-
 _UNKNOWN_REST = "Trials that have not begun are not counted: describe the sweep with its options."
 
 
@@ -247,8 +245,8 @@ def _story(path: Path, beginning: str) -> list[Mapping[str, Any]]:
     if stored is None:
         return story
     tell("no log of this machine tells of it; this is what its stored row tells")
-    for row in stored.damaged:
-        raise DataError(row.reason)
+    if stored.damaged:
+        raise DataError(stored.damaged[0].reason)
     return row_story(stored.measurements[0])
 
 

@@ -21,7 +21,7 @@ from advisor.files import require_writable, write_whole
 from advisor.infra.aws.asking import Aws
 from advisor.messages import format_rate, format_usd
 from advisor.models.zoo.networks import can_be_run, network_info
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 from advisor.questions.listings import Sources
 from advisor.questions.network import NetworkQuestion, Verify
 from advisor.questions.reading import question_document
@@ -147,14 +147,14 @@ def _generation(
 def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None:
     """Refuse options that only apply to networks. Exactly one of an endpoint and `--on aws` is needed."""
     if (how.on == AWS) == bool(question.endpoint):
-        raise wrong(
+        raise error_in(
             "endpoint",
             "a language model is verified at the {field} that serves it, or with {on} aws, which starts one",
             hint="give one of them; `advisor recommend --export` writes how its engine is started",
         )
     for name in ("accelerator", "data", "samples", "top"):
         if getattr(how, name) is not None:
-            raise wrong(name, "{field} is for trials of networks", hint="leave it out")
+            raise error_in(name, "{field} is for trials of networks", hint="leave it out")
 
 
 def _refuse_unmeasurable(request: NetworkQuestion) -> None:

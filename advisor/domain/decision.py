@@ -200,7 +200,7 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
         """The cheapest spec that meets the target; without a target, the cheapest per unit of work."""
         return self.ranked[0] if self.ranked else None
 
-    def nearest_rejected(self, most: int | None = None) -> Sequence[Rejected]:
+    def nearest_rejected(self, most: int | None) -> Sequence[Rejected]:
         """The rejected types in the order of `nearest_first`, at most `most` of them."""
         chosen: AnyCandidate = self.chosen
         price = chosen.spec.total_usd_per_hour if chosen else None

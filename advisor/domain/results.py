@@ -288,7 +288,7 @@ def mean_step_seconds(step_seconds: Sequence[float]) -> float:
     return statistics.fmean(step_seconds)
 
 
-def stall_indices(step_seconds: Sequence[float], period: int = 1) -> tuple[int, ...]:
+def stall_indices(step_seconds: Sequence[float], period: int) -> tuple[int, ...]:
     """Indices of isolated stalls: rare steps, far longer than the others, in no rhythm. Long steps are no
     stalls when they are more than a tenth of all, or come in the rhythm of `period` loader processes: then
     they are how the pipeline works."""

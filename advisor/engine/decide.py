@@ -323,7 +323,7 @@ class _Ranking(Struct, Generic[R, O, T, C, A], frozen=True):
             "close_calls": calls,
             "no_trial": None if needs_no_other else no_trial,
             "safe": safe,
-            "beyond_count": _beyond_count(task, answer, table, safe, today),
+            "beyond_count": _beyond_count(task, answer, table, safe, self.today),
             "level": int(task.level(request, table.take(rows)).sum()),
             **task.details(request, options, table, rows, answer.chosen, self.today),
         }

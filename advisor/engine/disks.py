@@ -197,7 +197,7 @@ def order_attached(catalog: Catalog, offer: Offer, order: DiskChoice) -> Disk:
 
 
 def with_fitted_disks(
-    request: NetworkQuestion, catalog: Catalog, table: Table, rows: Booleans, last_shown: float = math.inf
+    request: NetworkQuestion, catalog: Catalog, table: Table, rows: Booleans, last_shown: float
 ) -> Table:
     """The (completed) table, followed by rows with the best disk orders for those instances among `rows`
     that may be chosen or shown. Rows with a rank above `last_shown` are never shown."""

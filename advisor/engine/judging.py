@@ -97,7 +97,7 @@ class Judgement(Struct, kw_only=True):
 
 
 def judgement(
-    request: NetworkQuestion, prepared: Prepared, listing: Listing, shown: int, fitted: int | None = None
+    request: NetworkQuestion, prepared: Prepared, listing: Listing, shown: int, fitted: int | None
 ) -> Judgement:
     """The types that may be among the `shown` best, or on the front, and the reasons against the others.
     Disks are fitted for types that may be among the `fitted` best (None: the request's `max_results`)."""

@@ -50,7 +50,7 @@ from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import Message
 from advisor.models.performance.memory.peak import usable_mib
 from advisor.models.performance.model import PerformanceModel
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 from advisor.questions.network import NetworkQuestion
 
 
@@ -215,7 +215,7 @@ def _workloads(
 def _too_large(model: PerformanceModel, smallest: Workload, name: str, gpu: Gpu) -> UsageError:
     """The error for a batch that does not surely fit the GPU of a type."""
     largest = model.largest_batch(smallest, gpu)
-    return wrong(
+    return error_in(
         "instance",
         "{name} cannot surely run batches of {size}: they take up to {needed:mib} of GPU memory, and "
         "{usable:mib} of its {gpu} are usable; {largest}",

@@ -33,7 +33,7 @@ MOST_ITEMS = 64
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
-def wrong(
+def error_in(
     field: str, text: str, /, *, hint: Message | str | None = None, code: str = "", **parameters: object
 ) -> UsageError:
     """The error of one field. In text and hint `{field}` is its name as the reader knows it, and any other
@@ -105,7 +105,7 @@ class Network(Text):
     def from_json(self, value: Any, field: str) -> str:
         name = str(super().from_json(value, field))
         if names_a_file(name):
-            raise wrong(
+            raise error_in(
                 field,
                 "{field} names a file, and no file is opened for a client",
                 hint="take a name from the list of networks, or ask by `advisor` where the file is",
@@ -160,18 +160,18 @@ class Flag(Kind):
 
     def from_text(self, text: str, field: str) -> bool:
         if text.lower() not in (*_YES, *_NO):
-            raise wrong(field, "{field} is true or false, not '{text}'", text=text)
+            raise error_in(field, "{field} is true or false, not '{text}'", text=text)
         return text.lower() in _YES
 
     def from_json(self, value: Any, field: str) -> bool:
         if not isinstance(value, bool):
-            raise wrong(field, "{field} must be true or false, not {what}", what=json_name(value))
+            raise error_in(field, "{field} must be true or false, not {what}", what=json_name(value))
         return value
 
     def from_link(self, texts: Sequence[str], field: str) -> bool:
         text = only_text(texts, field).lower()
         if text not in ("true", "false"):
-            raise wrong(field, "{field} must be true or false, not '{text}'", text=text)
+            raise error_in(field, "{field} must be true or false, not '{text}'", text=text)
         return text == "true"
 
     def schema(self) -> Schema:
@@ -228,9 +228,9 @@ class Texts(Text):
 
     def from_json(self, value: Any, field: str) -> tuple[str, ...]:
         if not isinstance(value, list):
-            raise wrong(field, "{field} must be a list of texts, not {what}", what=json_name(value))
+            raise error_in(field, "{field} must be a list of texts, not {what}", what=json_name(value))
         if not 1 <= len(value) <= MOST_ITEMS:
-            raise wrong(
+            raise error_in(
                 field, "{field} takes 1 to {most} texts, not {count}", most=MOST_ITEMS, count=len(value)
             )
         return tuple(self.from_text(client_text(item, field), field) for item in value)
@@ -280,7 +280,7 @@ def some_text(value: Any, field: str) -> str:
     """The text without surrounding blanks; `UsageError` for an empty one, often a script's mistake."""
     text = str(value).strip()
     if not text:
-        raise wrong(field, "{field} is empty", hint="name one, or leave it out")
+        raise error_in(field, "{field} is empty", hint="name one, or leave it out")
     return text
 
 
@@ -288,16 +288,16 @@ def shown_text(value: Any, field: str) -> str:
     """A text that may be printed again; `UsageError` for control characters of a terminal."""
     text = some_text(value, field)
     if not text.isprintable():
-        raise wrong(field, "{field} has characters that cannot be shown: {text!r}", text=text)
+        raise error_in(field, "{field} has characters that cannot be shown: {text!r}", text=text)
     return text
 
 
 def client_text(value: Any, field: str) -> str:
     """A text from a client's JSON; `UsageError` if it is empty, too long or not printable."""
     if not isinstance(value, str):
-        raise wrong(field, "{field} must be a text, not {what}", what=json_name(value))
+        raise error_in(field, "{field} must be a text, not {what}", what=json_name(value))
     if len(value) > LONGEST_TEXT:
-        raise wrong(
+        raise error_in(
             field, "{field} is longer than {most} characters", most=LONGEST_TEXT, hint="make it shorter"
         )
     return shown_text(value, field)
@@ -314,7 +314,7 @@ def json_name(value: Any) -> str:
 def only_text(texts: Sequence[str], field: str) -> str:
     """The text of a field in a link; `UsageError` where it is given several times."""
     if len(texts) > 1:
-        raise wrong(field, "{field} is given {count} times", count=len(texts), hint="give it once")
+        raise error_in(field, "{field} is given {count} times", count=len(texts), hint="give it once")
     return texts[0]
 
 
@@ -367,7 +367,7 @@ class Number(Kind):
 
     def from_json(self, value: Any, field: str) -> float:
         if type(value) not in (int, float):
-            raise wrong(field, "{field} must be a number, not {what}", what=json_name(value))
+            raise error_in(field, "{field} must be a number, not {what}", what=json_name(value))
         return self._checked(value, field, self.client_most)
 
     def from_link(self, texts: Sequence[str], field: str) -> float:
@@ -483,7 +483,7 @@ class FromZero(Number):
     def _checked(self, value: Any, field: str, most: float) -> float:
         number = read_number(str(value), field=field)
         if not 0 <= number < most:
-            raise wrong(field, "{field} must be 0 or a number above it, not '{value}'", value=value)
+            raise error_in(field, "{field} must be 0 or a number above it, not '{value}'", value=value)
         return number
 
 
@@ -501,7 +501,7 @@ class Share(Number):
     def _checked(self, value: Any, field: str, most: float) -> float:
         number = read_number(str(value), field=field)
         if not self.least <= number < most:
-            raise wrong(
+            raise error_in(
                 field,
                 "{field} must lie between {least:g} and 1 (as {example}), not '{value}'",
                 least=self.least,
@@ -546,7 +546,7 @@ class CurveOf(Kind):
 
     def from_json(self, value: Any, field: str) -> Curve:
         if not isinstance(value, dict) or not value or value.keys() - set(_CURVES):
-            raise wrong(field, "{field} takes an object with some of {names}", names=tuple(_CURVES))
+            raise error_in(field, "{field} takes an object with some of {names}", names=tuple(_CURVES))
         lists = {name: self._points(value.get(name, ()), f"{field}.{name}") for name in _CURVES}
         whole = Number(whole=True, most=_CURVES["vcpus"]["maximum"])
         return Curve(
@@ -559,7 +559,7 @@ class CurveOf(Kind):
         try:
             value = msgspec.json.decode(only_text(texts, field))
         except msgspec.DecodeError:
-            raise wrong(field, "{field} is no JSON", hint="write it as a body has it") from None
+            raise error_in(field, "{field} is no JSON", hint="write it as a body has it") from None
         return self.from_json(value, field)
 
     def schema(self) -> Schema:
@@ -576,4 +576,4 @@ class CurveOf(Kind):
     def _points(self, value: Any, field: str) -> Sequence[Any]:
         if value == () or (isinstance(value, list) and 1 <= len(value) <= MOST_POINTS):
             return tuple(value)
-        raise wrong(field, "{field} takes a list of 1 to {most}", most=MOST_POINTS)
+        raise error_in(field, "{field} takes a list of 1 to {most}", most=MOST_POINTS)

@@ -31,7 +31,7 @@ from advisor.questions.fields import (
     Text,
     TimeLimit,
     comma_parts,
-    wrong,
+    error_in,
 )
 from advisor.questions.question import Needed, ask
 from advisor.questions.traffic import KNOWN_TRAFFIC
@@ -119,25 +119,25 @@ class LanguageQuestion(spec.SpecQuestion):
         """Raise `UsageError` for the name of a network, since no further field can correct that."""
         name = values.get("model")
         if name and (hint := network_hint(name, values["task"])):
-            raise wrong("model", "unknown language model '{name}'", name=name, hint=hint)
+            raise error_in("model", "unknown language model '{name}'", name=name, hint=hint)
 
     def __post_init__(self) -> None:
         if bool(self.model) == (self.config is not None):
-            raise wrong(
+            raise error_in(
                 "model",
                 "name one language model",
                 hint="give {model} meta-llama/Llama-3.1-8B, or {config} config.json",
             )
         named = getattr(self, "instance", "")
         if named is None:
-            raise wrong("instance", "name an {field} (g5.xlarge)")
+            raise error_in("instance", "name an {field} (g5.xlarge)")
         if not isinstance(named, tuple):
             if "," in self.model:
-                raise wrong(
+                raise error_in(
                     "model", "{field} is one language model here", hint="`advisor compare` takes several"
                 )
         elif len({*named, getattr(self, "baseline", None)} - {None}) * len(getattr(self, "methods", "1")) < 2:
-            raise wrong("instance", "name what to compare", hint="give {field} two or more types")
+            raise error_in("instance", "name what to compare", hint="give {field} two or more types")
 
     @property
     def model_text(self) -> str:
@@ -288,28 +288,28 @@ class ServingQuestion(LanguageQuestion):
         super().__post_init__()
         if bool(self.input_tokens) != bool(self.output_tokens):
             missing = "input_tokens" if self.output_tokens else "output_tokens"
-            raise wrong(
+            raise error_in(
                 missing, "{input_tokens} and {output_tokens} go together", hint="give both, or {traffic}"
             )
         if self.image_size and self.images_per_request is None:
-            raise wrong(
+            raise error_in(
                 "images_per_request",
                 "{image_size} says how large pictures are, and nothing how many come",
                 hint="give {field} 1",
             )
         if self.draft_model and self.draft_acceptance is None:
-            raise wrong(
+            raise error_in(
                 "draft_acceptance",
                 "{model} drafts, and {field} does not say with what success",
                 model=FieldName("draft_model"),
                 hint="measure it (vLLM logs the draft acceptance rate): 0.7,4",
             )
         if self.input_tokens and self.traffic is not None:
-            raise wrong(
+            raise error_in(
                 "traffic", "{field} and {input_tokens} both say how long prompts are", hint="give one of them"
             )
         if len(targets := self.targets) > 1:
-            raise wrong(
+            raise error_in(
                 self.declared[targets[1]].name,
                 "{first} and {field} are two targets",
                 first=FieldName(self.declared[targets[0]].name),
@@ -434,11 +434,6 @@ class TuningQuestion(LanguageQuestion):
     max_hours: float | None = spec.MAX_HOURS
     max_run_usd: float | None = spec.MAX_COST
     start_minutes: float | None = spec.START_MINUTES
-
-    @property
-    def ranks_by_price(self) -> bool:
-        """Return whether specs are ranked by hourly price; else by the cost of the run."""
-        return not self.ends
 
     @property
     def ends(self) -> bool:

@@ -44,7 +44,7 @@ from advisor.questions.fields import (
     Parsed,
     Probability,
     Text,
-    wrong,
+    error_in,
 )
 from advisor.questions.question import Needed, Question, ask
 from advisor.questions.values import DATASETS, FORMATS, REQUESTS, GpuFilter
@@ -239,12 +239,12 @@ class NetworkQuestion(spec.SpecQuestion):
         if values.get("task") is Task.PREPROCESSING:
             for field in _OF_NETWORKS:
                 if field in values:
-                    raise wrong(field, _OF_NETWORKS_ONLY, hint="leave it out")
+                    raise error_in(field, _OF_NETWORKS_ONLY, hint="leave it out")
         if "protocol" in values and values.get("task") is not Task.TRAINING:
-            raise wrong("protocol", _TRAINING_ONLY)
+            raise error_in("protocol", _TRAINING_ONLY)
         precision = values.get("precision")
         if "tf32" in values and precision not in (None, AUTO, Precision.FP32):
-            raise wrong(
+            raise error_in(
                 "tf32",
                 "{field} is of fp32 arithmetic, and {precision} has little of it",
                 precision=str(precision),
@@ -253,13 +253,13 @@ class NetworkQuestion(spec.SpecQuestion):
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.samples is not None:
-            raise wrong(
+            raise error_in(
                 "samples",
                 "{epochs} and {field} both say how long a run is",
                 hint="give one of them; the size of a data set is {dataset_samples}",
             )
         if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
-            raise wrong("max_latency_ms", "{field} goes with {task} inference only")
+            raise error_in("max_latency_ms", "{field} goes with {task} inference only")
 
     @property
     def model_text(self) -> str:
@@ -329,18 +329,18 @@ class Recommend(NetworkQuestion):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
-            raise wrong("max_first_epoch_hours", _TRAINING_ONLY)
+            raise error_in("max_first_epoch_hours", _TRAINING_ONLY)
         if self.max_nodes > 1 and self.task is not Task.TRAINING:
-            raise wrong("max_nodes", _TRAINING_ONLY, hint="instances share other work with {max_count}")
+            raise error_in("max_nodes", _TRAINING_ONLY, hint="instances share other work with {max_count}")
         if self.max_gpus is not None and self.task is Task.PREPROCESSING:
-            raise wrong("max_gpus", _OF_NETWORKS_ONLY, hint="leave it out")
+            raise error_in("max_gpus", _OF_NETWORKS_ONLY, hint="leave it out")
         if (
             self.horizon_hours != HOURS_PER_MONTH
             and self.market is not None
             and self.target_throughput is None
             and not self.owes_term
         ):
-            raise wrong(
+            raise error_in(
                 "horizon_hours",
                 "{field} matters only with a {target_throughput} or with {market} any",
                 hint="give one of these, or leave it out",
@@ -349,7 +349,7 @@ class Recommend(NetworkQuestion):
         for name in ("max_hours", "max_run_usd", "start_minutes") if is_endless else ():
             if getattr(self, name) is not None:
                 hint = "say how long it is with {epochs} or {samples}"
-                raise wrong(self.declared[name].name, "{field} limits a run", hint=hint)
+                raise error_in(self.declared[name].name, "{field} limits a run", hint=hint)
 
 
 class Verify(NetworkQuestion):
@@ -387,7 +387,7 @@ class _NamedHardware(NetworkQuestion):
             if values.get(name) not in (*usual, cls.fields[name].default)
         ]
         if others:
-            raise wrong(
+            raise error_in(
                 str(others[0]),
                 "{gpu} is a GPU without a host",
                 hint=Message(
@@ -400,7 +400,7 @@ class _NamedHardware(NetworkQuestion):
                 else Message("leave out {others}", others=others),
             )
         if values.get("task") is Task.PREPROCESSING:
-            raise wrong("gpu", "preprocessing uses no GPU", hint=cls.without_gpu)
+            raise error_in("gpu", "preprocessing uses no GPU", hint=cls.without_gpu)
 
 
 class Predict(_NamedHardware):
@@ -430,7 +430,9 @@ class Predict(_NamedHardware):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.gpu is None and self.instance is None:
-            raise wrong("instance", "name an {field} (g4dn.xlarge)", hint="or a {gpu} ('RTX 5090') by itself")
+            raise error_in(
+                "instance", "name an {field} (g4dn.xlarge)", hint="or a {gpu} ('RTX 5090') by itself"
+            )
 
 
 class Compare(_NamedHardware):
@@ -457,7 +459,7 @@ class Compare(_NamedHardware):
     def __post_init__(self) -> None:
         super().__post_init__()
         if bool(self.instance) == bool(self.gpu):
-            raise wrong(
+            raise error_in(
                 "gpu" if self.instance else "instance",
                 "name what to compare",
                 hint="give {instance} two or more types, or {gpu} as T4,L4",
@@ -517,6 +519,6 @@ class MemoryQuestion(Question):
             ("keep_graph", trains and self.keep_graph, _GRAPH_KEPT),
         ):
             if is_wrong:
-                raise wrong(field, text.text, hint="leave it out")
+                raise error_in(field, text.text, hint="leave it out")
         if self.input is not None and self.input_size is not None:
-            raise wrong("input", "{field} and {input_size} say the same", hint="give one of them")
+            raise error_in("input", "{field} and {input_size} say the same", hint="give one of them")

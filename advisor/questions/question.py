@@ -10,7 +10,7 @@ from msgspec import Struct, StructMeta, structs
 from advisor.domain.words import LanguageTask
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message, option_name
-from advisor.questions.fields import Choice, Flag, Kind, wrong
+from advisor.questions.fields import Choice, Flag, Kind, error_in
 
 # Code of the error for fields that are valid each and contradict each other.
 CONTRADICTION = "contradiction"
@@ -181,7 +181,7 @@ class ByTask(NamedTuple, Generic[Q]):
         hint = _WAYS_OUT.get(name, "leave it out")
         if name not in _WAYS_OUT and set(tasks) <= set(LanguageTask):
             hint = Message("for a language model use {task} {name}", task=FieldName("task"), name=tasks[0])
-        error = wrong(name, "{field} goes with {task} {tasks} only", tasks=tasks, hint=hint)
+        error = error_in(name, "{field} goes with {task} {tasks} only", tasks=tasks, hint=hint)
         error.code = CONTRADICTION
         return error
 

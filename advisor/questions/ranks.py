@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from advisor.questions.fields import Number, Text, wrong
+from advisor.questions.fields import Number, Text, error_in
 from advisor.questions.question import Question, ask
 
 _ranks = partial(ask, section="Training on several GPUs or nodes (--ranks)")
@@ -48,15 +48,15 @@ class Ranks(Question):
     def __post_init__(self) -> None:
         for name, field in self.fields.items() if self.ranks is None else ():
             if self.differs(field):
-                raise wrong(
+                raise error_in(
                     name, "{field} goes with {ranks}", hint="say how many processes train with {ranks}"
                 )
         if self.node_rank > self.nodes:
-            raise wrong(
+            raise error_in(
                 "node_rank", "node {node_rank} of {nodes} is none", node_rank=self.node_rank, nodes=self.nodes
             )
         if (self.nodes > 1) != (self.rendezvous is not None):
-            raise wrong(
+            raise error_in(
                 "rendezvous",
                 "{field} goes with more than one of {nodes}, which need it",
                 hint="give both, the same on each node",
@@ -64,4 +64,4 @@ class Ranks(Question):
         if self.rendezvous is not None:
             host, _, port = self.rendezvous.rpartition(":")
             if not (host and port.isdecimal() and 0 < int(port) <= _MOST_PORT):
-                raise wrong("rendezvous", "'{text}' is no HOST:PORT", text=self.rendezvous)
+                raise error_in("rendezvous", "'{text}' is no HOST:PORT", text=self.rendezvous)

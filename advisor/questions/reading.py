@@ -14,7 +14,7 @@ from advisor.domain.words import ANY_MARKET
 from advisor.domain.workload import DatasetProfile
 from advisor.errors import Faults, UsageError, unknown_name
 from advisor.messages import Message, option_name
-from advisor.questions.fields import Choice, Names, Schema, wrong
+from advisor.questions.fields import Choice, Names, Schema, error_in
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import AUTO, NetworkQuestion
 from advisor.questions.question import (
@@ -48,7 +48,7 @@ def from_texts(kinds: Kinds[Q], texts: Mapping[str, Sequence[str]], noun: str = 
             if field is None or field.where == "http":
                 raise unknown_name(noun, name, fields, field=name)
             values[name] = field.kind.from_texts(given, name)
-    faults.tell()
+    faults.raise_any()
     return _question(kind, values, kinds)
 
 
@@ -140,11 +140,11 @@ def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
     return texts
 
 
-def schema_of(kind: type[Question], title: str = "") -> Schema:
+def schema_of(kind: type[Question]) -> Schema:
     """JSON Schema of a question's body; null leaves a field out."""
     fields = _client_fields(kind)
     return {
-        "title": title or str(kind.__doc__).splitlines()[0],
+        "title": str(kind.__doc__).splitlines()[0],
         "type": "object",
         "properties": {name: _property_schema(field) for name, field in fields.items()},
         "required": [name for name, field in fields.items() if _is_required(field)],
@@ -166,7 +166,7 @@ def parameters_of(kinds: Kinds[Any]) -> list[Schema]:
     return parameters
 
 
-def merged_schema_of(kinds: Kinds[Any], *, without: Iterable[str] = ()) -> Schema:
+def merged_schema_of(kinds: Kinds[Any], *, without: Iterable[str]) -> Schema:
     """JSON Schema of a body for all tasks in one object, since many clients do not support `oneOf`."""
     of_kinds = kinds_of(kinds)
     properties, required = {}, []
@@ -222,7 +222,7 @@ def _question(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, clie
         needed = field.required or (client and field.required_of_clients)
         if needed and field.name not in values:
             kind.refuse(values)
-            raise wrong(field.name, "{field} is missing", hint=_missing_hint(field, kinds))
+            raise error_in(field.name, "{field} is missing", hint=_missing_hint(field, kinds))
         if isinstance(field.kind, Names) and field.name in values:
             values = {**values, field.name: field.kind.split_names(values[field.name])}
     attributes = {kind.fields[n].attribute: kind.fields[n].kind.normalized(v) for n, v in values.items()}

@@ -37,7 +37,7 @@ from advisor.domain.workload import is_own_code
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
-from advisor.questions.fields import comma_parts, wrong
+from advisor.questions.fields import comma_parts, error_in
 from advisor.questions.language import (
     USUAL_PICTURE,
     LanguageQuestion,
@@ -100,7 +100,7 @@ def settled_network(
         dataset = stored_as(dataset, question.dataset_format)
     if question.dataset_samples:
         if not dataset.is_read:
-            raise wrong(
+            raise error_in(
                 "dataset_samples",
                 "{field} is of data on a disk, and users send these samples",
                 hint="leave it out, or name a {dataset}",
@@ -109,11 +109,11 @@ def settled_network(
     dataset = _denoised_data(question, facts, dataset)
     taken_as, namesake = networks.other_names(question.network)
     if question.task is Task.TRAINING and not facts.trains:
-        raise wrong(
+        raise error_in(
             "task", "{network} has no training step", network=facts.name, hint="ask for {task} inference"
         )
     if question.memory_format is MemoryFormat.CHANNELS_LAST and not facts.has_channels:
-        raise wrong(
+        raise error_in(
             "memory_format",
             "{field} is of images and feature maps, and {network} takes {input}",
             network=facts.name,
@@ -161,7 +161,7 @@ def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
     settled = structs.replace(question, model=model.name, config=None, **tokens)
     most_tokens, mean = question.context_tokens, math.ceil(settled.request_tokens)
     if most_tokens is not None and most_tokens < mean:
-        raise wrong(
+        raise error_in(
             "max_context",
             "{field} {asked:,} is below a mean request of {mean:,} tokens",
             asked=most_tokens,
@@ -180,14 +180,14 @@ def _picture_fields(question: ServingQuestion, model: LanguageModel) -> dict[str
     if question.images_per_request is None:
         return {}
     if model.pictures is None:
-        raise wrong(
+        raise error_in(
             "images_per_request",
             "{model} reads no pictures",
             model=model.name,
             hint="leave {field} out, or name a model that reads them",
         )
     if not model.pictures.rule:
-        raise wrong(
+        raise error_in(
             "images_per_request",
             "how many tokens {model} makes of a picture is not known",
             model=model.name,
@@ -304,7 +304,7 @@ def instance_named(text: str, question: SpecQuestion, catalog: Catalog) -> str:
     the given one or the given region's; the default cloud alone does not count as given."""
     catalog.require_cloud(question.cloud)
     if "," in text:
-        raise wrong(
+        raise error_in(
             "instance",
             "{field} is one type here, not {text}",
             text=text,
@@ -316,7 +316,7 @@ def instance_named(text: str, question: SpecQuestion, catalog: Catalog) -> str:
         return name
     if question.cloud != DEFAULT_CLOUD or question.region is not None:
         field = "region" if question.cloud == DEFAULT_CLOUD else "cloud"
-        raise wrong(
+        raise error_in(
             field,
             "{name} is a type of {home}, not of {cloud}",
             name=name,
@@ -325,7 +325,7 @@ def instance_named(text: str, question: SpecQuestion, catalog: Catalog) -> str:
             hint=Message("give {cloud} {home}", cloud=FieldName("cloud"), home=home),
         )
     if gpus_named(text, catalog.gpu_sheets) and (alike := types_with(catalog, GpuFilter((text,)), 1)):
-        raise wrong(
+        raise error_in(
             "instance",
             "{name} is a type of {home} as well as a GPU",
             name=name,
@@ -365,7 +365,7 @@ def wanted_cards(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
         names = [card for name in wanted.names for card in catalog.cards_named(name)]
     meant = [name for name in dict.fromkeys(names) if wanted.allows(catalog.gpus[name])]
     if not meant:
-        raise wrong("gpu", "no GPU matches {field}", hint="ask for less")
+        raise error_in("gpu", "no GPU matches {field}", hint="ask for less")
     return [catalog.cards[name] for name in meant]
 
 
@@ -401,7 +401,7 @@ def _quota_of(text: str | None, cloud: str, market: Market | None) -> VcpuQuota:
     if text is None:
         return ()
     if cloud not in (CLOUD, "any"):
-        raise wrong("quota", "{field} knows the quotas of {aws}, not of {cloud}", aws=CLOUD, cloud=cloud)
+        raise error_in("quota", "{field} knows the quotas of {aws}, not of {cloud}", aws=CLOUD, cloud=cloud)
     try:
         markets = (market,) if market else (Market.ON_DEMAND, Market.SPOT)
         return tuple(dict(pair for each in markets for pair in parse_quota(text, each)).items())
@@ -415,7 +415,7 @@ def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
     names = [part.lower() for part in comma_parts(text)]
     for name in names:
         if ":" in name:
-            raise wrong(
+            raise error_in(
                 "disk",
                 "{field} {text}: among several types the advisor chooses the order",
                 text=text,
@@ -424,7 +424,7 @@ def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
         if name not in known and name != OWN_DISK:
             raise unknown_disk(name, {*known, OWN_DISK})
     if not names:
-        raise wrong("disk", "{field} takes a disk (gp3:500GiB) or types to choose among (gp3,io2)")
+        raise error_in("disk", "{field} takes a disk (gp3:500GiB) or types to choose among (gp3,io2)")
     return tuple(dict.fromkeys(LOCAL if name == OWN_DISK else name for name in names))
 
 
@@ -438,7 +438,7 @@ def _disk_choice(catalog: Catalog, cloud: str, text: str, data: DiskData) -> Dis
         error.field = "disk"
         raise
     if choice.size_gib is not None and choice.size_gib < data.gib:
-        raise wrong(
+        raise error_in(
             "disk",
             "{field} {text} cannot hold {dataset}, which has {needed:.3g}GiB",
             text=text,
@@ -467,7 +467,7 @@ def _denoised_data(question: NetworkQuestion, facts: NetworkFacts, dataset: Data
         )
     for field in ("steps", "guidance"):
         if getattr(question, field) is not None:
-            raise wrong(
+            raise error_in(
                 field,
                 "{field} is of inference with diffusion networks, as sdxl; {network} in "
                 "{task} makes no image in steps",
@@ -504,7 +504,7 @@ def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[Netwo
     if sample_input in (None, facts.input):
         return facts, None
     if is_own_code(question.network):
-        raise wrong(
+        raise error_in(
             "input",
             "{network} says itself what it takes ({own})",
             network=question.network,
@@ -521,7 +521,7 @@ def parse_input(text: str, facts: NetworkFacts) -> str:
     if facts.data is DataKind.TOKENS:
         match = _TOKENS.fullmatch(wanted)
         if not match or not int(match.group(1)):
-            raise wrong(
+            raise error_in(
                 "input",
                 "{network} takes tokens: {field} seq:384, not '{text}'",
                 network=facts.name,
@@ -530,7 +530,7 @@ def parse_input(text: str, facts: NetworkFacts) -> str:
         return f"seq:{int(match.group(1))}"
     sizes = [int(size) for size in wanted.split("x")] if _SHAPE.fullmatch(wanted) else []
     if not sizes or min(sizes) < 1:
-        raise wrong(
+        raise error_in(
             "input",
             "'{text}' is no input of {network}",
             text=text,
@@ -541,7 +541,7 @@ def parse_input(text: str, facts: NetworkFacts) -> str:
     if facts.data is DataKind.IMAGE and len(sizes) < len(own):  # square, or height x width
         sizes = [own[0], *(2 * sizes if len(sizes) == 1 else sizes)]
     if len(sizes) != len(own) or (len(own) > 1 and sizes[0] != own[0]):
-        raise wrong(
+        raise error_in(
             "input",
             "{network} takes {own}, and '{text}' has another number of sizes, or of channels",
             network=facts.name,
@@ -549,7 +549,7 @@ def parse_input(text: str, facts: NetworkFacts) -> str:
             text=text,
         )
     if math.prod(sizes) > _MOST_VALUES:
-        raise wrong("input", "{field} {text} is more than a GPU can hold", text=text, hint="ask for less")
+        raise error_in("input", "{field} {text} is more than a GPU can hold", text=text, hint="ask for less")
     return "x".join(map(str, sizes))
 
 
@@ -557,20 +557,20 @@ def _check_epochs(epochs: float | None, dataset: DatasetProfile) -> None:
     if epochs is None:
         return
     if not dataset.is_read:
-        raise wrong(
+        raise error_in(
             "epochs",
             "{field} goes through a data set, and requests are none",
             hint="say how many with {samples}, or name a {dataset}",
         )
     if not math.isfinite(epochs * dataset.samples):
-        raise wrong(
+        raise error_in(
             "epochs",
             "{field} {epochs:g} of {dataset} is more than can be counted",
             epochs=epochs,
             dataset=dataset.name,
         )
     if epochs * dataset.samples < 1:
-        raise wrong(
+        raise error_in(
             "epochs",
             "{field} {epochs:g} of {dataset} is less than one of its {samples:,} samples",
             epochs=epochs,

@@ -14,7 +14,7 @@ import numpy as np
 from advisor.catalog.bundle import DATA_FOLDER
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 
 # Names in `advisor/data/language/traffic.csv`, which is read only when a trace is used.
 KNOWN_TRAFFIC = ("chat", "code", "summary")
@@ -113,7 +113,7 @@ def traffic_of_file(path: Path) -> TrafficProfile:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise wrong("traffic", "'{file}' cannot be read: {why}", file=str(path), why=str(error)) from None
+        raise error_in("traffic", "'{file}' cannot be read: {why}", file=str(path), why=str(error)) from None
     return _traffic_of(text, path)
 
 
@@ -123,7 +123,7 @@ def _traffic_of(text: str, path: Path) -> TrafficProfile:
     every = np.asarray([_lengths(record, line, path) for line, record in records], dtype=float)
     requests = every[every[:, 1] > 0] if len(every) else every
     if not len(requests):
-        raise wrong(
+        raise error_in(
             "traffic",
             "'{file}' has no requests",
             file=str(path),
@@ -154,7 +154,7 @@ def _csv_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]
     header = text.partition("\n")[0]
     for separator in _OTHER_SEPARATORS if "," not in header else "":
         if separator in header:
-            raise wrong(
+            raise error_in(
                 "traffic",
                 "'{file}' has '{separator}' between its columns",
                 file=str(path),
@@ -166,7 +166,9 @@ def _csv_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]
         for record in reader:
             yield reader.line_num, record
     except csv.Error as error:
-        raise wrong("traffic", "line {line} is no CSV: {why}", line=reader.line_num, why=str(error)) from None
+        raise error_in(
+            "traffic", "line {line} is no CSV: {why}", line=reader.line_num, why=str(error)
+        ) from None
 
 
 def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -190,7 +192,7 @@ def _lengths(record: Mapping[str, Any], line: int, path: Path) -> tuple[float, f
 def _tokens(cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: int, path: Path) -> float:
     value = next((cells[name] for name in names if name in cells), cells)
     if value is cells:
-        raise wrong(
+        raise error_in(
             "traffic",
             "'{file}', line {line}, has no {column}",
             file=str(path),
@@ -214,7 +216,7 @@ _COLUMNS = Message(
 
 
 def _request_error(line: int, path: Path) -> UsageError:
-    return wrong(
+    return error_in(
         "traffic",
         "'{file}', line {line}, is no request",
         file=str(path),

@@ -28,8 +28,8 @@ from advisor.domain import (
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message, format_range, gpus_text, size_text
 from advisor.models.performance.networks import NetworkFacts
-from advisor.quantities import parse_memory_mib, parse_positive, parse_range
-from advisor.questions.fields import Number, Parsed, Text, comma_parts, wrong
+from advisor.quantities import DASHED, parse_memory_mib, parse_positive, parse_range
+from advisor.questions.fields import Number, Parsed, Text, comma_parts, error_in
 
 # A function that reads the profile of a data set at a path, for a network.
 ProfilePath: TypeAlias = Callable[[Path, NetworkFacts], DatasetProfile]
@@ -38,7 +38,6 @@ RANKED_KINDS = (LIST, OBSERVED, ESTIMATED)
 _COUNTED = re.compile(
     r"(?P<first>\d+) ?x ?(?P<behind>\D.*)|(?P<before>.*\w) ?: ?(?P<last>\d+)", re.IGNORECASE
 )
-_DASHED = re.compile(r"\s*([^-.]+?)\s*-\s*([^-.]+?)\s*")
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
 
 
@@ -80,7 +79,7 @@ def parse_gpus(text: str) -> GpuFilter:
     for name in names:
         _refuse_size(name)
         if counted := _COUNTED.fullmatch(name):
-            raise wrong(
+            raise error_in(
                 "gpu",
                 "{field} names GPUs, not how many: '{name}'",
                 name=name,
@@ -93,7 +92,7 @@ def parse_gpus(text: str) -> GpuFilter:
                 ),
             )
         if name.lower() in ("none", "cpu"):
-            raise wrong(
+            raise error_in(
                 "gpu",
                 "{field} names GPUs, not '{name}'",
                 name=name,
@@ -101,7 +100,7 @@ def parse_gpus(text: str) -> GpuFilter:
                 "advisor predict --instance c7i.4xlarge",
             )
     if not parts or max(len(sizes), len(capabilities)) > 1:
-        raise wrong(
+        raise error_in(
             "gpu",
             "{field} takes names (T4,L4), one range of memory (24GiB..) and one of compute "
             "capabilities (cc8.0..)",
@@ -115,7 +114,7 @@ def parse_gpus(text: str) -> GpuFilter:
 
 def parse_vcpus(text: str) -> Range:
     """The range in a text: '4..16', '8..', or '8' for exactly 8."""
-    return _parse_range(text, lambda end: parse_positive(end, "--vcpus"))
+    return parse_range(text, lambda end: parse_positive(end, "--vcpus"))
 
 
 def parse_price_kinds(text: str) -> tuple[str, ...]:
@@ -129,7 +128,7 @@ def parse_price_kinds(text: str) -> tuple[str, ...]:
 
 def parse_ram(text: str) -> Range:
     """The range of MiB in a text: '32GiB..64GiB', '32GiB..'."""
-    return _parse_range(text, parse_memory_mib)
+    return parse_range(text, parse_memory_mib)
 
 
 # The texts that these read.
@@ -137,20 +136,9 @@ format_vcpus = partial(format_range, write="{:g}".format)
 format_ram = partial(format_range, write=size_text)
 
 
-def _parse_range(text: str, parse: Callable[[str], float]) -> Range:
-    dashed = _DASHED.fullmatch(text)
-    if dashed:
-        raise UsageError(
-            "'{text}' is no range",
-            text=text,
-            hint=Message("write it as {least}..{most}", least=dashed[1], most=dashed[2]),
-        )
-    return parse_range(text, parse)
-
-
 def _refuse_size(name: str) -> None:
     """`UsageError` for a size such as '24GiB', which is no name of a GPU."""
-    dashed = _DASHED.fullmatch(name)
+    dashed = DASHED.fullmatch(name)
     least, most = dashed.groups() if dashed else (name, "")
     try:
         parse_memory_mib(least)
@@ -238,7 +226,7 @@ def dataset_for(
     if name is None and task is Task.INFERENCE and facts.data is DataKind.TENSOR:
         name = REQUESTS
     if name == REQUESTS and task is not Task.INFERENCE:
-        raise wrong("dataset", "{field} requests are samples that users send, for {task} inference only")
+        raise error_in("dataset", "{field} requests are samples that users send, for {task} inference only")
     known = _dataset_named(name if name and name != REQUESTS else _usual_name(facts), facts, profile)
     if name == REQUESTS:
         known = replace(known, name=name, samples=1, storage_format=_REQUESTED[known.kind])
@@ -282,7 +270,7 @@ FORMATS = (*_CONTAINER_BYTES, "lmdb")
 def stored_as(dataset: DatasetProfile, storage_format: str) -> DatasetProfile:
     """A named data set of JPEG files in another storage format; `UsageError` for other data sets."""
     if dataset.storage_format != "jpeg-files" or dataset.name not in DATASETS:
-        raise wrong(
+        raise error_in(
             "data_format",
             "{dataset} is {stored} already",
             dataset=dataset.name,
@@ -347,7 +335,7 @@ class ModelName(Text):
     def from_json(self, value: Any, field: str) -> str:
         name = str(super().from_json(value, field))
         if name.startswith(("/", ".", "~")) or "\\" in name:
-            raise wrong(
+            raise error_in(
                 field,
                 "{field} names a file, and no file is opened for a client",
                 hint="ask by `advisor` where the file is",
@@ -375,7 +363,7 @@ class TensorParallel(Number):
         if text.lower() == _AUTO:
             return None
         if not text.lstrip("-").replace(".", "", 1).isdigit():
-            raise wrong(field, "{field} must be a number or auto, not '{text}'", text=text[:60])
+            raise error_in(field, "{field} must be a number or auto, not '{text}'", text=text[:60])
         return super()._checked(value, field, most)
 
 
@@ -385,7 +373,7 @@ def joined_values(field: str, form: str, sign: str, refused: Message, *kinds: Nu
     def parsed(text: str) -> str:
         parts = text.lower().split(sign)
         if len(parts) != len(kinds):
-            raise wrong(field, refused.text, text=text[:60])
+            raise error_in(field, refused.text, text=text[:60])
         values = [kind.from_text(part.strip(), field) for kind, part in zip(kinds, parts, strict=True)]
         return sign.join(f"{value:.12g}" for value in values)
 

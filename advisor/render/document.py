@@ -144,7 +144,7 @@ def prediction_document(
     request: NetworkQuestion,
     answer: InstancePrediction,
     sources: Sources,
-    explanation: Mapping[str, Any] | None = None,
+    explanation: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return values that are JSON-ready except for messages; `price` is null if unknown."""
     price = answer.price and {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.catalog import PartialOffer
 from advisor.catalog.assumed import THREADS_PER_CORE
@@ -95,11 +95,16 @@ def language_models_text(models: Sequence[Record]) -> str:
 
 # As many as fit a terminal; JSON has no limit.
 SHOWN_OFFERS = 40
-# An offer, and the currency of its price.
-Listed = tuple[Offer | PartialOffer, str]
 
 
-def offers_text(offers: Sequence[Listed], total: int) -> str:
+class ListedOffer(NamedTuple):
+    """An offer of a list, and the currency of its price."""
+
+    offer: Offer | PartialOffer
+    currency: str = "USD"
+
+
+def offers_text(offers: Sequence[ListedOffer], total: int) -> str:
     """Return a line per offer, and how many more of `total` there are, in the columns that fit."""
     if not offers:
         return "No offer in the catalogue is like this."
@@ -120,7 +125,7 @@ def offers_text(offers: Sequence[Listed], total: int) -> str:
     return "\n".join(lines)
 
 
-def _offer_cells(listed: Listed) -> list[str]:
+def _offer_cells(listed: ListedOffer) -> list[str]:
     """Return the cells of an offer; `?` marks what a partial offer lacks."""
     offer, currency = listed
     price, cores, accelerator, closed = offer.price, "?", None, None

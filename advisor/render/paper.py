@@ -119,7 +119,7 @@ def no_link(_record: object) -> str:
     return ""
 
 
-def chart_of(paper: Paper, alt: str, marks: Sequence[Mark] = ()) -> Chart:
+def chart_of(paper: Paper, alt: str, marks: Sequence[Mark]) -> Chart:
     """Return the drawing as a chart, with its places from left to right."""
     return Chart(paper.svg(), alt, marks=sorted(marks))
 

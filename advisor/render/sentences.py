@@ -180,7 +180,7 @@ def never_measured(spec: Record, t: Texts, *, names: bool = False) -> list[str]:
     ]
 
 
-def borderline_sentence(call: Record, t: Texts, *, clouds: bool = False) -> str:
+def borderline_sentence(call: Record, t: Texts, *, clouds: bool) -> str:
     """'g5.4xlarge $1.624/h would save $242 a month: 23 % sure, a trial of 10 min costs $0.27'."""
     run, month, trial = call["saves_usd_per_run"], call["saves_usd_per_month"], call["trial"]
     saved = t("close.saves_run", usd=short_usd(run)) if run is not None else ""
@@ -325,15 +325,11 @@ _USUAL: Mapping[str, tuple[object, ...]] = {
     "engine": ("vllm",),
     "burstiness": (1.0,),
 }
-
-
 # What a question aims at other than a rate: how much to run, by when, and for how many users.
 _AIMS = (
     "epochs samples tokens max_hours max_run_usd max_latency_ms max_usd_per_hour users "
     "target_requests_per_second max_ttft_ms max_tpot_ms max_e2e_seconds"
 )
-
-
 # The target rate of each kind of question, and its unit ('' if the data set determines it).
 _GOALS = {
     "target_throughput": "",

@@ -28,8 +28,8 @@ from advisor.questions.fields import (
     Schema,
     Texts,
     client_text,
+    error_in,
     json_name,
-    wrong,
 )
 from advisor.questions.question import Question
 from advisor.questions.reading import from_values, schema_of
@@ -126,13 +126,13 @@ class Items(Kind):
     def from_text(self, text: str, field: str) -> tuple[Any, ...]:
         parts = [part.strip() for part in self._split(text) if part.strip()]
         if not parts:
-            raise wrong(field, "{field} is empty", hint="name one, or leave it out")
+            raise error_in(field, "{field} is empty", hint="name one, or leave it out")
         return tuple(dict.fromkeys(self._item.from_text(part, field) for part in parts))
 
     def from_json(self, value: Any, field: str) -> tuple[Any, ...]:
         values = value if isinstance(value, list) else [value]
         if len(values) > _MOST_ITEMS:
-            raise wrong(
+            raise error_in(
                 field,
                 "{field} has {count} items, at most {most} are taken",
                 count=len(values),
@@ -195,7 +195,7 @@ class Nested(Kind):
 
     def from_json(self, value: Any, field: str) -> Any:
         if not isinstance(value, dict):
-            raise wrong(field, "{field} must be an object, not {what}", what=json_name(value))
+            raise error_in(field, "{field} must be an object, not {what}", what=json_name(value))
         try:
             return from_values(self._kind, value)
         except UsageError as error:
@@ -225,10 +225,12 @@ class DiskPath(Kind):
     def from_text(self, text: str, field: str) -> tuple[str, Path]:
         disk_type, _, path = (part.strip() for part in text.partition("="))
         if not (disk_type and path):
-            raise wrong(field, "'{text}' names no mounted disk", text=text, hint="write it like gp3=/mnt/gp3")
+            raise error_in(
+                field, "'{text}' names no mounted disk", text=text, hint="write it like gp3=/mnt/gp3"
+            )
         folder = Path(path).absolute()
         if not folder.is_dir():
-            raise wrong(
+            raise error_in(
                 field,
                 "{field} {text}: there is no folder {folder}",
                 text=text,
@@ -236,7 +238,7 @@ class DiskPath(Kind):
                 hint="mount the disk first",
             )
         if folder != Path("/") and _is_on_root_disk(folder):
-            raise wrong(
+            raise error_in(
                 field,
                 "{field} {text}: {folder} lies on the disk of /, so nothing is mounted there",
                 text=text,
@@ -260,7 +262,7 @@ def _typed(value: Any, field: str) -> str:
     """A JSON text or number, as a user would type it."""
     if type(value) in (int, float):
         if abs(value) > _MOST_OF_ANYTHING:  # JSON's integers have no limit
-            raise wrong(field, "{field} is larger than anything that can be measured")
+            raise error_in(field, "{field} is larger than anything that can be measured")
         return Number().text_of(value)
     return client_text(value, field)
 
@@ -270,7 +272,7 @@ def _parse_share(text: str) -> float:
     number = Number().from_text(text.strip().rstrip("%"), "rel_error")
     share = number / 100 if text.strip().endswith("%") else number
     if share >= 1:
-        raise wrong("rel_error", "{field} is a part of the rate, as 2% or 0.02, not '{text}'", text=text)
+        raise error_in("rel_error", "{field} is a part of the rate, as 2% or 0.02, not '{text}'", text=text)
     return share
 
 
@@ -286,7 +288,7 @@ class Share(Parsed):
 
 def _parse_port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= _HIGHEST_PORT):
-        raise wrong(
+        raise error_in(
             "metrics_port",
             "{field} takes 0 (a free one) to {most}, not '{text}'",
             most=_HIGHEST_PORT,
@@ -298,7 +300,7 @@ def _parse_port(text: str) -> int:
 def _parse_tag(text: str) -> str:
     """The text, if AWS allows it in a tag: letters, digits, blanks and + - = . _ : / @."""
     if len(text) > 100 or not re.fullmatch(r"[\w +\-=.:/@]+", text):
-        raise wrong("owner", "{field} '{text}' is no tag: letters, digits and + - = . _ : / @", text=text)
+        raise error_in("owner", "{field} '{text}' is no tag: letters, digits and + - = . _ : / @", text=text)
     return text
 
 
@@ -313,7 +315,7 @@ class Moment(Kind):
         except ValueError:
             moment = None
         if moment is None or moment.tzinfo is None:
-            raise wrong(
+            raise error_in(
                 field, "{field} must be a time with its zone, like 2026-11-21T03:00Z, not '{text}'", text=text
             )
         return moment
@@ -324,7 +326,7 @@ class Moment(Kind):
 
 def _parse_region(text: str) -> str:
     if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}", text):
-        raise wrong(
+        raise error_in(
             "region", "{field}: '{text}' is no region of AWS", text=text, hint="write it like us-east-1"
         )
     return text

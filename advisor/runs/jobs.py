@@ -30,7 +30,7 @@ from advisor.files import state_folder, system_errors, user_folder
 from advisor.messages import Message
 from advisor.questions.reading import from_values
 from advisor.runs.processes import ADVISOR, answer_of, command_process, end, failure, start_executor
-from advisor.runs.questions import words_of
+from advisor.runs.questions import command_words
 from advisor.runs.schedules import checked_price, checked_sweep, is_sweep, iso_text, month_cost, started_as
 from advisor.runs.sweep_questions import Allowed, NewSweep, SweepRun
 from advisor.runs.sweeps.data import planned_data
@@ -97,7 +97,7 @@ def requested_sweep(question: SweepRun, allowed: Allowed) -> RequestedSweep:
 
 def sweep_words(sweep: SweepRun) -> tuple[str, ...]:
     """The command line, without `advisor`, that measures the same sweep."""
-    return ("sweep", "run", *words_of(sweep, without=("dry_run", "max_minutes")))
+    return ("sweep", "run", *command_words(sweep, without=("dry_run", "max_minutes")))
 
 
 def start_sweep(

@@ -108,9 +108,9 @@ def _usage(samples: Sequence[Sample], samples_per_second: float | None = None) -
     return usage | {"instances": instances_for(usage)}
 
 
-def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, Any]]:
-    """The `count` cheapest on-demand instances in us-east-1 with the resources that the steady state needs;
-    a CPU here counts as a vCPU."""
+def instances_for(usage: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The three cheapest on-demand instances in us-east-1 with the resources that the steady state needs; a
+    CPU here counts as a vCPU."""
     needs, catalog = usage["needs"], load_catalog()
     query = OfferQuery(
         cloud="aws",
@@ -132,7 +132,7 @@ def instances_for(usage: Mapping[str, Any], count: int = 3) -> list[dict[str, An
         # The catalogue has no EBS rate for types of 2006 to 2008.
         and (instance.ebs_baseline_mib_per_second or 0.0) >= max(1.0, needs["disk_mib_per_second"])
     )
-    return [{"instance": name, "usd_per_hour": usd} for usd, name in serving[:count]]
+    return [{"instance": name, "usd_per_hour": usd} for usd, name in serving[:3]]
 
 
 def _calls_hook(command: Sequence[str]) -> bool:

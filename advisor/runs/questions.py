@@ -11,7 +11,7 @@ from pathlib import Path
 from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.overlay import LIVE_CLOUDS
 from advisor.messages import FieldName, Message, option_name
-from advisor.questions.fields import Choice, File, Kind, Number, Text, Texts, wrong
+from advisor.questions.fields import Choice, File, Kind, Number, Text, Texts, error_in
 from advisor.questions.question import Needed, Question, ask
 from advisor.questions.values import parse_gpus
 from advisor.runs.fields import BUDGET, REGION, Budget, Nested
@@ -49,13 +49,13 @@ class VerificationRun(Launch):
 
     def __post_init__(self) -> None:
         if self.data is not None and not self.data.exists():
-            raise wrong(
+            raise error_in(
                 "data", "there is nothing at '{path}'", path=self.data, hint="{data} takes your own images"
             )
         if self.data is not None and self.samples is not None:
-            raise wrong("samples", "{field} is for images that are made", hint="leave it out with {data}")
+            raise error_in("samples", "{field} is for images that are made", hint="leave it out with {data}")
         if self.samples is not None and self.samples < _LEAST_SAMPLES:
-            raise wrong(
+            raise error_in(
                 "samples",
                 "{field} takes {least} or more, not {samples}",
                 least=_LEAST_SAMPLES,
@@ -69,7 +69,7 @@ class VerificationRun(Launch):
     def _refuse_unrentable(self) -> None:
         dollars(self.budget)
         if self.top is not None and self.instance.lower() != AUTO:
-            raise wrong(
+            raise error_in(
                 "top", "{field} takes the best types, and {instance} names one", hint="leave one of them out"
             )
         refuse(self, ("data", "accelerator"), Message("{on} here", on=FieldName("on")))
@@ -89,7 +89,7 @@ class PriceRefresh(Question):
 
     def __post_init__(self) -> None:
         if self.region is None and self.cloud != DEFAULT_CLOUD:
-            raise wrong("region", "{field} is needed for {cloud}", cloud=self.cloud)
+            raise error_in("region", "{field} is needed for {cloud}", cloud=self.cloud)
         if self.region is not None and self.cloud == DEFAULT_CLOUD:
             REGION.from_text(self.region, "region")
         if self.gpu is not None:
@@ -133,7 +133,7 @@ class ScheduleRequest(Question):
     catalog_refresh: PriceRefresh | None = ask("A price refresh.", Nested(PriceRefresh), where="http")
 
 
-def words_of(question: Question, without: Iterable[str] = ()) -> tuple[str, ...]:
+def command_words(question: Question, without: Iterable[str] = ()) -> tuple[str, ...]:
     """The question as command-line options, without defaults and the fields in `without`. Option and value
     are one word (`--name=value`), so that no value is taken for an option."""
     words: list[str] = []

@@ -22,7 +22,7 @@ from msgspec import Struct
 from advisor.domain import Trial
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message, format_counted, format_span, format_usd
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 from advisor.runs.fields import parse_budget
 from advisor.runs.processes import ADVISOR
 from advisor.runs.questions import ScheduleRequest
@@ -188,10 +188,12 @@ def new_schedule(
     line = CronLine(times.cron, times.timezone)
     due = line.after(datetime.fromtimestamp(now, UTC))
     if due is None:
-        raise wrong("cron", "{field} '{line}' never falls due", line=line.text, hint="is there such a day?")
+        raise error_in(
+            "cron", "{field} '{line}' never falls due", line=line.text, hint="is there such a day?"
+        )
     name = times.name or "-".join(kind_of(checked.words) or ())
     if not _NAME.fullmatch(name):
-        raise wrong(
+        raise error_in(
             "name",
             "{field} '{name}' must be up to 64 letters, digits, '.', '_' and '-', not "
             "beginning with one of the last three",
@@ -202,13 +204,13 @@ def new_schedule(
         with suppress(UsageError):
             budget_usd = parse_budget(times.budget_per_month).usd
         if budget_usd is None:
-            raise wrong(
+            raise error_in(
                 "budget_per_month", "{field} is money, as 20USD, not '{text}'", text=times.budget_per_month
             )
         if not is_sweep(checked.words):
-            raise wrong("budget_per_month", "{field} is for sweeps", hint="leave it out")
+            raise error_in("budget_per_month", "{field} is for sweeps", hint="leave it out")
         if checked.usd_per_hour is None and checked.run_usd is None:
-            raise wrong("budget_per_month", "{field} needs to know what a run costs", hint=_HOW_IT_COSTS)
+            raise error_in("budget_per_month", "{field} needs to know what a run costs", hint=_HOW_IT_COSTS)
     new = NewSchedule(
         name=name,
         cron=line.text,
@@ -354,7 +356,7 @@ class CronLine:
         try:
             times = CronSim(self._expression, instant.astimezone(self._zone))
         except CronSimError as error:
-            raise wrong(
+            raise error_in(
                 "cron",
                 "{field} '{line}': {reason}",
                 line=self.text,
@@ -382,7 +384,7 @@ def _expression(text: str) -> str:
         raise unknown_name("cron line", text, _MACROS, field="cron")
     fields = _MACROS.get(text.lower(), text).upper().split()
     if len(fields) != _FIELDS:
-        raise wrong(
+        raise error_in(
             "cron",
             "{field} '{line}' has {count} fields, not 5 (minute, hour, day of month, month, day of week)",
             line=text,

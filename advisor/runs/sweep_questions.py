@@ -18,7 +18,7 @@ from advisor.domain.workload import is_own_code, names_a_file
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
-from advisor.questions.fields import Choice, File, Flag, Kind, Place, Text, wrong
+from advisor.questions.fields import Choice, File, Flag, Kind, Place, Text, error_in
 from advisor.questions.question import Question, ask
 from advisor.runs.fields import (
     BUDGET,
@@ -174,13 +174,13 @@ class SweepGrid(Launch):
     def __post_init__(self) -> None:
         described = [FieldName(name) for name in _DESCRIBING if getattr(self, name)]
         if self.preset and described:
-            raise wrong(
+            raise error_in(
                 "preset", "{field} decides about {also} already", also=described, hint="give one or the other"
             )
         if described:
             self.require_trials()
         if self.ray_address and self.disk_path and is_address(self.data or ""):
-            raise wrong(
+            raise error_in(
                 "data",
                 "{field}: a cluster's nodes do not copy an address to {disk_path}",
                 hint="copy the data to that disk of each node, and name the path there",
@@ -195,7 +195,7 @@ class SweepGrid(Launch):
         """Raise `UsageError` if the grid lacks needed fields."""
         missing = [FieldName(name) for name in _NEEDED if not getattr(self, name)]
         if not self.preset and missing:
-            raise wrong(
+            raise error_in(
                 str(missing[0]), "a sweep needs {missing}", missing=missing, hint="or take {preset} small"
             )
 
@@ -228,15 +228,15 @@ class PlannedSweep(SweepGrid):
         if not self.adaptive:
             refuse(self, ("budget", "target_throughput"), FieldName("adaptive"))
         elif self.budget is None:
-            raise wrong("budget", "{adaptive} needs {field}, as 30trials, 2h or 5USD")
+            raise error_in("budget", "{adaptive} needs {field}, as 30trials, 2h or 5USD")
         elif self.budget.usd is not None and not (self.usd_per_hour or self.instance):
-            raise wrong(
+            raise error_in(
                 "budget",
                 "{field}: in USD it needs the price of this host",
                 hint="give {usd_per_hour} or {instance}",
             )
         if len(self.instance) + bool(self.usd_per_hour) > 1:
-            raise wrong(
+            raise error_in(
                 "usd_per_hour", "{field} and each {instance} price this host", hint="give one of them"
             )
 
@@ -274,23 +274,23 @@ class SweepRun(PlannedSweep):
             return
         self.refuse_here()
         if self.adaptive and self.retry_failed:
-            raise wrong("retry_failed", "{adaptive} goes on past failures", hint="leave {field} out")
+            raise error_in("retry_failed", "{adaptive} goes on past failures", hint="leave {field} out")
 
     def _check_launch(self) -> None:
         refuse(self, _ONLY_HERE, Message("{on} here", on=FieldName("on")))
         if self.data and not self.data.startswith(f"{S3}://"):
-            raise wrong(
+            raise error_in(
                 "data",
                 "{field} is read from S3 by an instance",
                 hint="copy it there, and name s3://BUCKET/PREFIX",
             )
         if any(map(is_own_code, self.networks)):
-            raise wrong(
+            raise error_in(
                 "networks", "{field}: a file of your own is not sent to AWS", hint="name known networks"
             )
         dollars(self.budget)
         if not self.instance:
-            raise wrong("instance", "{on} aws needs {field}, as g4dn.xlarge")
+            raise error_in("instance", "{on} aws needs {field}, as g4dn.xlarge")
 
 
 # Fields that do not apply to AWS.
@@ -324,21 +324,21 @@ class Watching(Question):
 
     def __post_init__(self) -> None:
         if self.metrics_host and self.metrics_port is None:
-            raise wrong("metrics_host", "{field} is the address of a port", hint="add {metrics_port}")
+            raise error_in("metrics_host", "{field} is the address of a port", hint="add {metrics_port}")
 
     def refuse_elsewhere(self) -> None:
         """Raise `UsageError` for logs and metrics, which exist only where this machine measures."""
         for name in ("metrics_port", "metrics_file", "log_file"):
             if getattr(self, name) is not None:
-                raise wrong(name, "{field} is of this machine")
+                raise error_in(name, "{field} is of this machine")
 
 
 def dollars(budget: Budget | None) -> float:
     """The dollars that a launch may spend; `UsageError` without a budget, or if it is not in dollars."""
     if budget is None:
-        raise wrong("budget", "{on} aws needs {field}, as 5USD: it is never passed")
+        raise error_in("budget", "{on} aws needs {field}, as 5USD: it is never passed")
     if budget.usd is None:
-        raise wrong("budget", "{on} aws takes a {field} of money, as 5USD, not {text}", text=budget.text)
+        raise error_in("budget", "{on} aws takes a {field} of money, as 5USD, not {text}", text=budget.text)
     return budget.usd
 
 
@@ -346,7 +346,7 @@ def refuse(question: Question, names: Iterable[str], only_with: object) -> None:
     """Raise `UsageError` for given fields that have no effect without another one, `only_with`."""
     given = [FieldName(name) for name in names if getattr(question, name)]
     if given:
-        raise wrong(
+        raise error_in(
             str(given[0]),
             "{given}: only with {other}",
             given=given,
@@ -365,7 +365,7 @@ class Allowed(Struct, frozen=True, kw_only=True):
         """A client's sweep with paths for names; `UsageError` if it is too large or names something else."""
         counts = [len(getattr(sweep, name)) for name in _PRODUCT]
         if (trials := math.prod(max(1, count) for count in counts)) > MOST_TRIALS:
-            raise wrong(
+            raise error_in(
                 "vcpus",
                 "that would be {trials:,} trials",
                 trials=trials,
@@ -380,7 +380,7 @@ class Allowed(Struct, frozen=True, kw_only=True):
         if name in self.code:
             return self.code[name]
         if names_a_file(name) or ("/" in name and not bundled_networks().knows(name)):
-            raise wrong(
+            raise error_in(
                 "networks",
                 "{field}: '{name}' names code of this machine",
                 name=name[:80],
@@ -396,7 +396,7 @@ class Allowed(Struct, frozen=True, kw_only=True):
             return self.data[name]
         if self.data:
             raise unknown_name("data set", name, self.data, field="data")
-        raise wrong(
+        raise error_in(
             "data",
             "{field}: no data set is allowed here",
             hint="`advisor serve --allow-data NAME=PATH` names one, or leave it out for "

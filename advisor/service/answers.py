@@ -244,7 +244,7 @@ def packed(content: bytes) -> bytes:
     return gzip.compress(content, _GZIP_LEVEL, mtime=0)
 
 
-def packed_answer(request: Request, content: bytes, headers: Mapping[str, str] | None = None) -> Response:
+def packed_answer(request: Request, content: bytes, headers: Mapping[str, str] | None) -> Response:
     """A response of JSON that `packed` compressed; unpacked for a client that does not accept gzip."""
     own = {"Vary": "Accept-Encoding", **(headers or {})}
     if "gzip" in request.headers.get("accept-encoding", ""):

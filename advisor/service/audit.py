@@ -113,7 +113,7 @@ class Auditor:
         self._append(
             event,
             key=caller.key_id if caller else None,
-            name=(caller.name or caller.by) if caller else None,
+            name=(caller.name or caller.authenticated_by) if caller else None,
             address=visit.address,
             method=visit.method,
             route=visit.route or visit.path,

@@ -180,12 +180,12 @@ class Authenticator:
             return LOCAL_READER  # it had no keys, and answers need no store
         return LOCAL if self._is_loopback and not self.keys.had_keys else NEEDS_KEY
 
-    def _of_stored(self, stored: StoredKey, by: str) -> Identity:
+    def _of_stored(self, stored: StoredKey, authenticated_by: str) -> Identity:
         now = time.time()
         if not stored.works(now):
             return "this key has expired" if stored.revoked_at is None else "this key was revoked"
         self.keys.note_use(stored, now)
-        return Caller(by, Scope(stored.scope), stored.key_id, stored.name)
+        return Caller(authenticated_by, Scope(stored.scope), stored.key_id, stored.name)
 
 
 LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -298,14 +298,14 @@ class Gate:
             detail = "the store of keys cannot be read at the moment"
             raise Problem(503, "keys-unreadable", detail, retry=5) from None
         caller = identity if isinstance(identity, Caller) else None
-        if caller and caller.by == "loopback" and _is_forwarded(visit):
+        if caller and caller.authenticated_by == "loopback" and _is_forwarded(visit):
             hint = "make one: advisor keys add NAME --scope read"
             raise Problem(403, "forwarded", "a proxy forwards this to a service without keys", hint=hint)
         if visit.path == "/metrics" and self._is_loopback and not _is_forwarded(visit):
             caller = caller or LOCAL_READER
         if caller is None:
             return await self._refuse_stranger(visit, str(identity))
-        if caller.by == "session" and visit.changes and not is_own_page(visit):
+        if caller.authenticated_by == "session" and visit.changes and not is_own_page(visit):
             raise foreign_page()
         visit.caller = caller
         await self._rates.count(visit)

@@ -26,10 +26,10 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class Caller(Struct, frozen=True):
-    """Who sent a request. `by` is 'key' for an API key, 'session' for a page that was logged in with a key,
-    and 'loopback' for anybody on this machine while the store has no keys."""
+    """Who sent a request. `authenticated_by` is 'key' for an API key, 'session' for a page that was logged
+    in with a key, and 'loopback' for anybody on this machine while the store has no keys."""
 
-    by: str
+    authenticated_by: str
     scope: Scope
     key_id: str | None = None
     name: str | None = None

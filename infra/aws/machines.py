@@ -26,9 +26,7 @@ from advisor.infra.aws.launch_options import LaunchedMachine, oldest_first
 _ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 
 
-def instances_of(
-    aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None = None
-) -> list[LaunchedMachine]:
+def instances_of(aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None) -> list[LaunchedMachine]:
     """A sweep's instances in any state, oldest first; EC2 lists ended ones for an hour."""
     filters = tags.managed_filters(sweep_id=sweep_id)
     result = [

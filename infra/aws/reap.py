@@ -50,7 +50,7 @@ class NotEndedError(CloudError):
     """Resources may still run; the message says which, until when, and how to end them now."""
 
 
-def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: LaunchedMachine | None = None) -> Ended:
+def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: LaunchedMachine | None) -> Ended:
     """End the sweep's instances, and remove their resources. `first` is known to run, and is ended before
     others are searched. AWS errors are not raised: what could not be listed or removed is in `left`."""
     removed: list[Managed] = []
@@ -146,15 +146,14 @@ def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
     return option.usd_per_hour + _surplus_usd(option.instance_type) + disks + root + ADDRESS_USD_PER_HOUR
 
 
-def refuse_too_small(budget_usd: float, spent: float, hourly: float, what: str) -> None:
+def refuse_too_small(budget_usd: float, hourly: float, what: str) -> None:
     """Raise `UsageError` if the budget does not pay the shortest useful time, `LEAST`."""
-    if lasts(budget_usd, hourly, math.inf, spent) >= LEAST:
+    if lasts(budget_usd, hourly, math.inf) >= LEAST:
         return
     minutes = LEAST / timedelta(minutes=1)
-    cents = math.floor(100 * (spent + hourly * (LEAST / timedelta(hours=1)))) + 1
-    used = f", of which {format_usd(spent)} are spent already," if spent else ""
+    cents = math.floor(100 * hourly * (LEAST / timedelta(hours=1))) + 1
     raise UsageError(
-        f"a budget of {format_usd(budget_usd)}{used} does not pay {minutes:.0f} minutes of {what} "
+        f"a budget of {format_usd(budget_usd)} does not pay {minutes:.0f} minutes of {what} "
         f"at {format_usd(hourly)}/h",
         hint=f"give --budget {cents / 100:.2f}USD or more",
     )

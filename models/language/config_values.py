@@ -63,7 +63,7 @@ class ConfigValues:
             raise self.error(reason, hint=_SAVE_ALL)
         return default
 
-    def first_whole(self, key: str, default: int | None = None, least: int = 1) -> int:
+    def first_whole(self, key: str, default: int | None, least: int = 1) -> int:
         """The whole number of a key, of a list its first: square patches are written as two sides."""
         value = self._values.get(key)
         if not isinstance(value, list):

@@ -30,14 +30,14 @@ _WHOLE = (
 Cells = Mapping[str, str]
 
 
-def table_cells(table: Path = TABLE) -> Iterator[Cells]:
-    """The cells of each line by the names of their columns; `DataError` where there are none."""
+def table_cells() -> Iterator[Cells]:
+    """The cells of each line of the table by the names of their columns; `DataError` where there are none."""
     try:
-        header, *lines = table.read_text(encoding="utf-8").splitlines()
+        header, *lines = TABLE.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise DataError(
             "the table of language models cannot be read: {path}",
-            path=str(table),
+            path=str(TABLE),
             hint="install the package again (in a checkout: python -m advisor.infra.build.language_models)",
         ) from error
     columns = header.split(",")

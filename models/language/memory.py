@@ -87,10 +87,7 @@ def weight_gib(model: LanguageModel, precision: LlmPrecision, engine: LlmEngine 
 
 @lru_cache(maxsize=4096)
 def weight_gib_per_gpu(
-    model: LanguageModel,
-    precision: LlmPrecision,
-    tensor_parallel: int = 1,
-    engine: LlmEngine = LlmEngine.VLLM,
+    model: LanguageModel, precision: LlmPrecision, tensor_parallel: int, engine: LlmEngine = LlmEngine.VLLM
 ) -> float:
     """GiB of weights on each GPU: matrices are split, each GPU has all of the rest.
 

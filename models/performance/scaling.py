@@ -323,7 +323,7 @@ def scaled_rows(
     confidence: float,
     steps_per_second: Floats,
     networks: NetworkTable,
-    measured: Sequence[ScalingObservation] = (),
+    measured: Sequence[ScalingObservation],
 ) -> tuple[list[Scaling], Integers]:
     """The distinct scalings of `machines` (n rows) under `loads[which]`, and the index (n,) of each row's;
     one GPU alone makes `steps_per_second` (n,), infinitely many where the task has no step."""

@@ -341,7 +341,7 @@ def unseen_residuals(
     scored: Sequence[Measurement],
     networks: NetworkTable,
     cpu_of: CpuOf,
-    shipped: Sequence[Measurement] = (),
+    shipped: Sequence[Measurement],
 ) -> Floats:
     """log(observed / predicted) of each `scored` measurement, shape (n,), under a fit on those `fitted_on`
     that are of other trials, beside those that ship: a measurement of the same trial on another day tells as

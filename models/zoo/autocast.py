@@ -23,8 +23,8 @@ RECURRENT = {"lstm": 4, "gru": 3}
 _KEPT = 2
 
 
-def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
-    """A stand-in for `torch.lstm` and `torch.gru` on sequences of equal lengths."""
+def recurrent_layers(log: KernelLog) -> Callable[..., Any]:
+    """A stand-in for `torch.lstm` and `torch.gru` on sequences of equal lengths, with operands cast."""
     import torch
 
     from advisor.models.zoo.kernels import NO_WORK
@@ -61,12 +61,11 @@ def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
             _log_product(log, outputs, by_state, results[2])
             return (*results, None, None)
 
-    return partial(_run, Layer.apply, autocast)
+    return partial(_run, Layer.apply)
 
 
 def _run(
     layer: Any,
-    autocast: bool,
     name: str,
     inputs: Any,
     _state: Any,
@@ -80,8 +79,7 @@ def _run(
 ) -> Any:
     import torch
 
-    if autocast:
-        inputs, *weights = [entry.to(torch.float16) for entry in (inputs, *weights)]
+    inputs, *weights = [entry.to(torch.float16) for entry in (inputs, *weights)]
     rows, steps = inputs.shape[:2] if batch_first else inputs.shape[1::-1]
     parts = _groups(weights, 4 if bias else 2)
     directions = 2 if bidirectional else 1
@@ -134,8 +132,8 @@ _MASK_ALIGNMENT = 8
 _BACKWARD_PRODUCTS = 2.5
 
 
-def as_on_a_gpu(log: KernelLog, *, autocast: bool, byte_masks: bool = False) -> Any:
-    """A function mode: attention is one kernel, and with `autocast` operands are cast.
+def as_on_a_gpu(log: KernelLog, *, byte_masks: bool = False) -> Any:
+    """A function mode: attention is one kernel, and operands are cast.
 
     Attention with more than four dimensions has no such kernel and is taken apart, as on a GPU; with a mask
     another kernel than the fastest one computes it. LSTM and GRU are cuDNN's. With `byte_masks` dropout is
@@ -143,7 +141,7 @@ def as_on_a_gpu(log: KernelLog, *, autocast: bool, byte_masks: bool = False) -> 
     from torch.overrides import TorchFunctionMode
 
     mode: Any = TorchFunctionMode  # carries no types
-    attend, recur = _fused_attention(log), recurrent_layers(log, autocast=autocast)
+    attend, recur = _fused_attention(log), recurrent_layers(log)
 
     class AsOnAGpu(mode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -154,8 +152,7 @@ def as_on_a_gpu(log: KernelLog, *, autocast: bool, byte_masks: bool = False) -> 
                     return _undispatched(func)(*args, **kwargs)
             if name in RECURRENT and isinstance(args[2], list):
                 return recur(name, *args, **kwargs)
-            if autocast:
-                args, kwargs = _cast(name, args, kwargs)
+            args, kwargs = _cast(name, args, kwargs)
             if byte_masks and name == "dropout" and _drops(*args, **kwargs):
                 return _dropped(*args, **kwargs)
             if name == _ATTENTION:

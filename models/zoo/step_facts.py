@@ -190,7 +190,7 @@ def _noted(network: torch.nn.Module, log: KernelLog, *, training: bool) -> Itera
     wanted = torch._C._is_any_autocast_enabled
     torch._C._is_any_autocast_enabled = lambda: True
     try:
-        with torch.set_grad_enabled(training), recording(log), as_on_a_gpu(log, autocast=True):
+        with torch.set_grad_enabled(training), recording(log), as_on_a_gpu(log):
             yield
     finally:
         torch._C._is_any_autocast_enabled = wanted

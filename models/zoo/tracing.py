@@ -31,7 +31,7 @@ Context = Callable[[], AbstractContextManager[Any]]
 
 
 @contextmanager
-def checkpointed(network: torch.nn.Module, again: Context = nullcontext) -> Iterator[None]:
+def checkpointed(network: torch.nn.Module, again: Context) -> Iterator[None]:
     """Run the network's blocks under torch.utils.checkpoint while the context lasts.
 
     `again` makes a context for what is computed again: autograd leaves function modes behind.
@@ -201,7 +201,7 @@ def step_facts(
 
     @contextmanager
     def on_a_gpu() -> Iterator[None]:
-        with as_on_a_gpu(log, autocast=True, byte_masks=True), inside():
+        with as_on_a_gpu(log, byte_masks=True), inside():
             yield
 
     with _as(run, network, on_a_gpu), recording(log), on_a_gpu():

@@ -133,7 +133,7 @@ def v2_group(proc: Path = PROC) -> UnifiedGroup | None:
     return None
 
 
-def limiting_groups(controller: str, proc: Path = PROC) -> Iterator[Path]:
+def limiting_groups(controller: str, proc: Path) -> Iterator[Path]:
     """This process's cgroups for `controller` and their ancestors; the tightest of their limits applies."""
     unified, v1 = v2_group(proc), v1_groups(proc).get(controller)
     for group in [*([unified.directory] if unified else ()), *([v1] if v1 else ())]:

@@ -52,7 +52,7 @@ def _figure(accelerator: probing.Device, precision: str, seconds: float) -> prob
         return accelerator.time_calls(lambda: torch.mm(left, right, out=product), seconds)
 
     with _float32_products(tf32=precision == "tf32"):
-        size = probing.largest_affordable(_SIZES, lambda size: min(times(size, 0.0)), seconds, growth=3)
+        size = probing.largest_affordable(_SIZES, lambda size: min(times(size, 0.0)), seconds)
         measured = times(size, seconds)
     method = f"torch.mm of two {size}x{size} matrices of normal random numbers, {precision}"
     result = probing.figure([2 * size**3 / time_ / 1e12 for time_ in measured], "TFLOP/s", method)

@@ -65,15 +65,13 @@ def time_calls(
     return [repeat(calls) for _ in range(max(LEAST_REPEATS, min(_MOST_REPEATS, affordable)))]
 
 
-def largest_affordable(
-    sizes: Sequence[int], seconds_of: Callable[[int], float], seconds: float, *, growth: float
-) -> int:
-    """The largest of rising `sizes` whose warm-up and repeats fit in `seconds`.
+def largest_affordable(sizes: Sequence[int], seconds_of: Callable[[int], float], seconds: float) -> int:
+    """The largest of rising `sizes` of matrices whose product's warm-up and repeats fit in `seconds`.
 
-    `seconds_of` runs a size once. The time of the next size is predicted by the power `growth` of their ratio
-    (3 for matrix products), so that no size runs that is far too large."""
+    `seconds_of` runs a size once. The time of the next size is predicted by the cube of their ratio, so that
+    no size runs that is far too large."""
     for size, following in itertools.pairwise(sizes):
-        if seconds_of(size) * (following / size) ** growth * (LEAST_REPEATS + 3) > seconds:
+        if seconds_of(size) * (following / size) ** 3 * (LEAST_REPEATS + 3) > seconds:
             return size
     seconds_of(sizes[-1])
     return sizes[-1]

@@ -248,7 +248,7 @@ class MeanError(Struct, frozen=True):
         return students_quantile(self.degrees) * self.relative
 
 
-def mean_error(step_seconds: Sequence[float], period: int = 1) -> MeanError | None:
+def mean_error(step_seconds: Sequence[float], period: int) -> MeanError | None:
     """The standard error of the mean of steps that may be correlated; None for fewer than five blocks.
 
     A block is about a fifth of the run, in whole rounds of the loader if steps come in bunches."""

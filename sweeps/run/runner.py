@@ -217,7 +217,7 @@ def current_rows(
 def stored_runs(
     trials: Sequence[Trial],
     store: MeasurementStore,
-    again: frozenset[Status] = frozenset(),
+    again: frozenset[Status],
     runs_of: Callable[[Trial], int] = wanted_runs,
     since: datetime | None = None,
 ) -> tuple[dict[str, int], dict[str, str]]:
@@ -247,5 +247,5 @@ def stored_runs(
 
 
 def _raise_damaged(damaged: Sequence[Damaged]) -> None:
-    for entry in damaged:
-        raise DataError(entry.reason)
+    if damaged:
+        raise DataError(damaged[0].reason)

@@ -244,7 +244,7 @@ class Worker:
 
 @contextmanager
 def started_worker(
-    command: Sequence[str] = WORKER_COMMAND, environment: Mapping[str, str] = MappingProxyType({})
+    command: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[Worker]:
     """Start a worker in a new session with extra variables; after the block it and its children are
     killed."""

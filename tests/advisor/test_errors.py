@@ -47,7 +47,7 @@ def _calls():
                 if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                     continue
                 given = {one.arg for one in node.keywords} - {"hint", "field", "code"}
-                is_wrong = node.func.id == "wrong"
+                is_wrong = node.func.id == "error_in"
                 text = node.args[is_wrong : is_wrong + 1]
                 if (node.func.id in NAMES or is_wrong) and text and None not in given:
                     yield file, node.lineno, text[0], given | (fields if is_wrong else set())

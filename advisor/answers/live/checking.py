@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def recommend_live(
-    request: NetworkQuestion, model: PerformanceModel, *, today: date, strict: bool = False
+    request: NetworkQuestion, model: PerformanceModel, *, today: date, strict: bool
 ) -> tuple[Recommendation, Catalog]:
     """The answer with its `live` part, and the catalogue with live prices that it rests on. Raises what
     `recommend` raises. Where a cloud does not respond, the snapshot answers, with a warning."""

@@ -239,9 +239,7 @@ def _prices(question: PriceQuestion, market: Market, say: Say) -> Iterable[Price
         yield answer
 
 
-def imported_from(
-    url: str, folder: Path, today: date, say: Say, *, accept_implausible: bool = False
-) -> Imported:
+def imported_from(url: str, folder: Path, today: date, say: Say, *, accept_implausible: bool) -> Imported:
     """The price list at `url`, kept in `folder` as an import named after its host, or as refreshed prices.
     `today` dates prices without a date. Raises `LiveError` where it cannot be fetched, and `UsageError` for
     an unknown kind of list: then nothing has changed."""

@@ -53,7 +53,7 @@ class Entry(NamedTuple):
     lines: Mapping[str, int] = MappingProxyType({})
     default_lines: Mapping[str, int] = MappingProxyType({})
 
-    def wrong(self, error: E) -> E:
+    def located(self, error: E) -> E:
         """The error with the line of the option that it blames, in this workload or in the defaults."""
         field = error.field or ""
         is_default = field in self.default_lines and field not in self.lines
@@ -85,7 +85,7 @@ def read_plan(content: bytes, name: str, faults: Faults | None = None) -> Plan:
     reader = _Reader(name)
     plan = reader.plan(_root(content, name), faults or (own := Faults()))
     if faults is None:
-        own.tell()
+        own.raise_any()
     return plan
 
 
@@ -198,7 +198,7 @@ class _Reader:
                     raise self._wrong(mark, UsageError("{what} says {key} twice", what=what, key=key))
                 fields.texts[name] = self._texts(value, key)
                 fields.lines[name] = mark.start_mark.line + 1
-        faults.tell()
+        faults.raise_any()
         return fields
 
     def _pairs(self, node: Node, what: str) -> Iterator[tuple[str, Node, Node]]:

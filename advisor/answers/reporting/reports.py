@@ -105,7 +105,7 @@ class ReportedWorkload(NamedTuple):
     entry: Entry | None = None
 
 
-def report_of_question(question: AnyRecommend, sources: Sources, title: str = "") -> dict[str, object]:
+def report_of_question(question: AnyRecommend, sources: Sources, title: str) -> dict[str, object]:
     """`advisor.report/1` about one question, as of today; the title is by default the workload's name."""
     workload, day = question_of_report(question, sources), today()
     options = [*options_of(question), *options_of(sources), "--date", day.isoformat()]
@@ -195,7 +195,7 @@ def check_workloads(
             # Anchors and a user's network can be checked only after their files are read.
             elif not (question.anchor or is_own_code(question.network)):
                 context.request(question)
-    faults.tell()
+    faults.raise_any()
 
 
 def _section(
@@ -222,7 +222,7 @@ def _with_place(question: ReportedWorkload) -> Iterator[None]:
     except AdvisorError as error:
         if question.entry is None:
             raise
-        raise question.entry.wrong(error) from error
+        raise question.entry.located(error) from error
 
 
 def report_of_saved(

@@ -56,7 +56,8 @@ from advisor.sweeps.quality.issues import refusal
 
 BUNDLED, STORE = "bundled", "store"
 _FILE = FOLDER / "measurements.jsonl"
-_RICH = ("vcpus", "memory_mib", "disk_read_mib_per_second")
+# The resources that curves vary -> their fields in measured rows.
+_MEASURED_FIELD = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
 
 
 def measured_rows(network: str, task: Task) -> list[dict[str, Any]]:
@@ -87,7 +88,7 @@ def nearest_slice(
     resources are the measured ones nearest to `spec`. Rows and `spec` have `vcpus`, `memory_mib` and
     `disk_read_mib_per_second`; None: no limit."""
     left = list(rows)
-    for name in _RICH:
+    for name in _MEASURED_FIELD.values():
         if name != varied and left:
             near = min((_distance(row[name], spec[name]) for row in left), default=0.0)
             left = [row for row in left if _distance(row[name], spec[name]) == near]
@@ -339,9 +340,6 @@ def _key(candidate: Candidate) -> _Key:
     return tuple(spec_fields(candidate.spec, "cloud instance_type region market disk count").values())
 
 
-_MEASURED_FIELD = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
-
-
 def network_section(
     bare: dict[str, Any], context: Context, answer: Recommendation, table: Table | None, as_of: date
 ) -> dict[str, Any]:
@@ -373,7 +371,7 @@ def network_section(
 
 
 def language_section(
-    bare: dict[str, Any], answer: AnyAnswer, catalog: Catalog, as_of: date, trial: str | None = None
+    bare: dict[str, Any], answer: AnyAnswer, catalog: Catalog, as_of: date, trial: str | None
 ) -> dict[str, Any]:
     """The section of a language model's answer, with the command of a trial; it has no curves."""
     candidate = answer.chosen or answer.nearest

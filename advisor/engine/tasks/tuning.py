@@ -53,7 +53,7 @@ from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENC
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import card_gib, weight_gib
 from advisor.models.language.support import load_seconds
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 from advisor.questions.language import TuningQuestion
 
 # Counts of GPUs that share a run, besides all of an instance; `memory` shows up to the eight of a host.
@@ -130,7 +130,7 @@ class TuningTask(
         if self.model.mixed:
             raise uncovered(self.model.name, "tuned")
         if request.tokens < request.sequence:
-            raise wrong(
+            raise error_in(
                 "tokens",
                 "{tokens:,g} tokens are less than one sequence of {sequence:,}",
                 tokens=request.tokens,

@@ -75,9 +75,9 @@ def _texts(tree: ast.Module, file: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
             name = node.func.id
-            # `wrong(field, text, hint=..)` of questions makes an error as well.
-            text = _literal(node.args[1 if name == "wrong" and len(node.args) > 1 else 0])
-            is_error = name == "wrong" or name in ERRORS
+            # `error_in(field, text, hint=..)` of questions makes an error as well.
+            text = _literal(node.args[1 if name == "error_in" and len(node.args) > 1 else 0])
+            is_error = name == "error_in" or name in ERRORS
             if text and (name == "Message" or is_error):
                 yield text
             if is_error:

@@ -98,7 +98,7 @@ def comparison_document(
     baseline: str,
     rows: Sequence[Mapping[str, Any]],
     sources: Sources,
-    misfits: Sequence[Misfit] = (),
+    misfits: Sequence[Misfit],
 ) -> dict[str, Any]:
     """Return the versioned JSON answer; `relative` is the median divided by the baseline's."""
     return {

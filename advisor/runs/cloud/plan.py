@@ -31,7 +31,7 @@ from advisor.infra.aws.reap import refuse_too_small, usd_per_hour
 from advisor.infra.aws.regions import InstanceRequirements, PriceOf
 from advisor.infra.live.aws import on_demand
 from advisor.infra.live.session import Deadline, Quote
-from advisor.runs.questions import MOST_SIDE_BY_SIDE, VerificationRun, words_of
+from advisor.runs.questions import MOST_SIDE_BY_SIDE, VerificationRun, command_words
 from advisor.runs.sweep_questions import Launch, SweepRun, dollars
 from advisor.runs.sweeps.data import plan_anywhere
 
@@ -94,7 +94,7 @@ def launches(sweep: SweepRun, since: datetime | None = None) -> tuple[CloudOptio
         instance=sweep.instance[0],
         budget_usd=dollars(sweep.budget),
         # The launch's id is derived from these, so that the same command finds its launch again.
-        arguments=(*words_of(sweep, without=_LAUNCH_FIELDS), *anew),
+        arguments=(*command_words(sweep, without=_LAUNCH_FIELDS), *anew),
         disks=sweep.disks,
         needs_vcpus=max(sweep.vcpus, default=0.0),
         needs_mib=max(sweep.memory, default=0.0),
@@ -195,7 +195,7 @@ def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ..
     return tuple(plans)
 
 
-def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None) -> CloudPlan:
+def plan_cloud(options: CloudOptions, aws: Aws) -> CloudPlan:
     """Check everything that the launch needs, without creating anything. `UsageError` if the budget is too
     small."""
     catalog = load_catalog()
@@ -211,7 +211,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     wish = InstanceRequirements(
         types=types,
         markets=options.markets,
-        price_of=price_of or bounded_price(aws),
+        price_of=bounded_price(aws),
         subnet=options.subnet,
         image=options.image,
     )
@@ -221,7 +221,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     home, findings = _checked(options, aws, preflight, sweep)
     if preflight.options:
         cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
-        refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest))
+        refuse_too_small(sweep.budget_usd, usd_per_hour(cheapest, sweep), str(cheapest))
     return CloudPlan(options=options, sweep=sweep, preflight=preflight, findings=findings, bucket_region=home)
 
 

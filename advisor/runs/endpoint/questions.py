@@ -7,7 +7,7 @@ from pathlib import Path
 
 from advisor.domain.words import KvPrecision, LlmEngine
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import Choice, File, Number, Text, wrong
+from advisor.questions.fields import Choice, File, Number, Text, error_in
 from advisor.questions.language import RecommendGeneration
 from advisor.questions.network import Verify
 from advisor.questions.question import ByTask, Question, ask
@@ -74,7 +74,7 @@ class ServedModel(Question):
 
     def __post_init__(self) -> None:
         if self.gpus and self.tensor_parallel and self.gpus % self.tensor_parallel:
-            raise wrong(
+            raise error_in(
                 "tensor_parallel",
                 "{gpus} GPUs are no copies of {parts} each",
                 gpus=self.gpus,
@@ -82,14 +82,14 @@ class ServedModel(Question):
                 hint="{gpus} is a multiple of {field}",
             )
         if self.is_served and not self.endpoint and self.engine not in list(StartedEngine):
-            raise wrong(
+            raise error_in(
                 "engine",
                 "{engine} is not started by this command",
                 engine=self.engine,
                 hint="start it yourself, and name it by {endpoint}",
             )
         if not self.is_served and (given := self.given):
-            raise wrong(
+            raise error_in(
                 given[0],
                 "{field} goes with a language model that is served",
                 hint="name its {endpoint}, or the {engine} to start",
@@ -136,7 +136,7 @@ class VerifyGeneration(RecommendGeneration):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.targets:
-            raise wrong(
+            raise error_in(
                 "target_throughput",
                 "there is no target to verify",
                 hint=Message(

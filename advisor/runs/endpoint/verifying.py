@@ -25,7 +25,7 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import MEASURE
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.models.language.serving import bundled_serving_predictor
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 from advisor.questions.language import ServingQuestion
 from advisor.questions.settled import draft_of, instance_named, language_model_of, settled_serving
 from advisor.render.export.serving import engine_words, vllm_requirement
@@ -34,7 +34,7 @@ from advisor.runs.cloud.plan import CloudOptions, CloudPlan
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured
 from advisor.runs.endpoint.measuring import measure_served
 from advisor.runs.endpoint.questions import ServedModel, VerifyGeneration
-from advisor.runs.questions import AUTO, words_of
+from advisor.runs.questions import AUTO, command_words
 from advisor.runs.verification.cloud import with_its_disk
 from advisor.runs.verification.verdict import spec_to_take
 from advisor.sweeps.measure.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA, USED
@@ -161,7 +161,7 @@ def serving_trial(catalog: Catalog, question: VerifyGeneration, instance: str, t
             hint="name the type that the endpoint runs on by --instance",
         )
     if candidate.placement.nodes > 1 or candidate.placement.ranks > 1:
-        raise wrong(
+        raise error_in(
             "instance",
             "no trial measures yet what is split over several instances, or data parallel",
             hint="start it with an export, and load it by `advisor measure --endpoint`",
@@ -247,14 +247,14 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
     candidate = trial.candidate
     offer, disk = candidate.spec.offer, candidate.spec.disk
     if offer.instance.cloud != "aws":
-        raise wrong(
+        raise error_in(
             "on",
             "--on aws launches on AWS, not on {cloud}",
             cloud=offer.instance.cloud,
             hint="leave {cloud} out, or name an {instance} of AWS",
         )
     if candidate.engine is not LlmEngine.VLLM:
-        raise wrong(
+        raise error_in(
             "engine",
             "--on aws starts vLLM, not {engine}",
             engine=candidate.engine,
@@ -267,7 +267,7 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
         instance=offer.instance.name,
         region=offer.region,
         # After `--`, the options with which the answer's exports start the engine.
-        arguments=(*what, *words_of(served), "--", *engine_words(candidate, trial.request)),
+        arguments=(*what, *command_words(served), "--", *engine_words(candidate, trial.request)),
         command=MEASURE,
         engine=vllm_requirement(candidate),
     )

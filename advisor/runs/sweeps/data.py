@@ -70,7 +70,7 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
 
 
 @contextmanager
-def data_here(source: str, on_progress: Progress = _silent) -> Iterator[tuple[Path, CachedData | None]]:
+def data_here(source: str, on_progress: Progress) -> Iterator[tuple[Path, CachedData | None]]:
     """A data set's path on this machine, valid within the block; from an address it is fetched into the
     cache."""
     if not is_address(source):

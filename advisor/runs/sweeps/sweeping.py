@@ -35,7 +35,7 @@ from advisor.domain import (
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance import published_step_seconds
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 from advisor.runs.probing import kept_fingerprints
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun
 from advisor.sweeps.datasets.transforming import decoder
@@ -116,7 +116,7 @@ def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> l
     types = {disk_rate(text).type for text in grid.disks}
     for disk_type, _ in grid.disk_path:
         if not grid.preset and disk_type not in types:
-            raise wrong(
+            raise error_in(
                 "disk_path",
                 "{field} {disk_type}=.. is given, but no {disks} {disk_type}",
                 disk_type=disk_type,
@@ -214,14 +214,14 @@ def _refuse_unused_settings(grid: SweepGrid, trials: Sequence[Trial]) -> None:
     """Raise `UsageError` for a setting that applies to no trial."""
     for name in ("memory_format", "stack"):
         if not {getattr(trial.workload, name) for trial in trials}.issuperset(getattr(grid, name)):
-            raise wrong(
+            raise error_in(
                 name,
                 "{field}: no trial here computes with that",
                 hint="it needs a network on a real GPU or CPU, and a layout needs images",
             )
     for name in ("cudnn_benchmark", "synchronise_each_step"):
         if getattr(grid, name) and not any(trial.plan.get(name) for trial in trials):
-            raise wrong(name, "{field}: no trial here computes on such a GPU", hint="leave it out")
+            raise error_in(name, "{field}: no trial here computes on such a GPU", hint="leave it out")
 
 
 def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRequest]:
@@ -264,7 +264,7 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
             hint="known: cuda, cuda:<GPU>, cpu, emulated:<GPU>",
         ) from error
     if accelerator.is_gpu and not elsewhere and not has_cuda():
-        raise wrong(
+        raise error_in(
             "accelerator",
             "no NVIDIA GPU here",
             hint="use {accelerator} emulated:T4 or cpu, or name a cluster with --ray-address",

@@ -43,7 +43,7 @@ from advisor.runs.cloud.plan import (
     type_named,
 )
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_fleet
-from advisor.runs.questions import AUTO, VerificationRun, words_of
+from advisor.runs.questions import AUTO, VerificationRun, command_words
 from advisor.runs.verification.verdict import VerifiedMachine, judged
 from advisor.runs.verification.verify import recommended_after
 
@@ -226,7 +226,7 @@ def launch_options(
         max_gpus=request.max_gpus,
     )
     there = VerificationRun(instance=named.instance.name, minutes=how.minutes, samples=how.samples)
-    arguments = (*words_of(options), *words_of(there))
+    arguments = (*command_words(options), *command_words(there))
     wanted = replace(cloud, instance=named.instance.name, arguments=arguments, disks=(), command=VERIFY)
     return with_its_disk(wanted, named.disk, today)
 

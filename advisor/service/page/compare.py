@@ -12,7 +12,7 @@ from advisor.answers.context import Context
 from advisor.domain.words import LanguageTask
 from advisor.errors import UsageError
 from advisor.messages import Message, format_mib, format_rate, format_usd
-from advisor.questions.fields import wrong
+from advisor.questions.fields import error_in
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Compare, Predict
 from advisor.render.blocks import Column, Look, Table, lower_rate
@@ -190,9 +190,11 @@ def _spec_words(words: Mapping[str, str]) -> list[str]:
     specs = [word for word in dict.fromkeys(specs) if word]
     if not 2 <= len(specs) <= MOST:
         hint = "divide them by commas: g5.xlarge gp3:500GiB, g6.xlarge local"
-        raise wrong("spec", "{field} takes two to {most} specs", most=MOST, hint=hint)
+        raise error_in("spec", "{field} takes two to {most} specs", most=MOST, hint=hint)
     if words.get("instance") or words.get("gpu"):
-        raise wrong("spec", "{field} is compared without instances and GPUs", hint="leave the others empty")
+        raise error_in(
+            "spec", "{field} is compared without instances and GPUs", hint="leave the others empty"
+        )
     return specs
 
 

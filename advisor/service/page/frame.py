@@ -204,7 +204,7 @@ class Frame:
             "wrong": {},
             "waits": False,
             "inner": query.get("part") == "inner",
-            "session": caller is not None and caller.by == "session",  # may log out
+            "session": caller is not None and caller.authenticated_by == "session",  # may log out
             "docs_href": "/openapi.json",
             "other_language": {
                 "code": other,

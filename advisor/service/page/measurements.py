@@ -57,7 +57,7 @@ def job_view(job: Record, status: Record | None, trials: Sequence[Record], t: Te
     }
 
 
-def asked_text(job: Record) -> str:
+def sweep_text(job: Record) -> str:
     """The sweep's question as the form would write it; lists from the API become text ([0.5, 1]: '0.5,1')."""
     values = [value for name, value in job["asked"].items() if name not in _USUAL]
     return ", ".join(",".join(map(str, value)) if isinstance(value, list) else str(value) for value in values)
@@ -78,7 +78,7 @@ FIELDS = ("networks", "tasks", "vcpus", "memory", "disks", "accelerator", "itera
 HERE = {"executor": "process"}
 
 
-environment().filters["asked_text"] = asked_text
+environment().filters["sweep_text"] = sweep_text
 
 
 @router.get("/sweeps")

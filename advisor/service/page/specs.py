@@ -169,9 +169,9 @@ def spec_fields(spec: Record) -> dict[str, object]:
 NARROW, HALF = 240.0, 330.0
 
 
-def picture_of(drawn: Callable[[float], Chart], wide: float = HALF) -> dict[str, Chart]:
+def picture_of(drawn: Callable[[float], Chart]) -> dict[str, Chart]:
     """The wide and the narrow version of the picture that `drawn` makes for a width in points."""
-    return {"wide": drawn(wide), "narrow": drawn(NARROW)}
+    return {"wide": drawn(HALF), "narrow": drawn(NARROW)}
 
 
 def price_chart(

@@ -14,7 +14,7 @@ from advisor.errors import UsageError
 from advisor.files import user_folder
 from advisor.runs import schedules
 from advisor.runs.jobs import sweep_words
-from advisor.runs.questions import ScheduleRequest, words_of
+from advisor.runs.questions import ScheduleRequest, command_words
 from advisor.runs.stored_rows import ScheduleDetails
 from advisor.service.answers import json_answer
 from advisor.service.problems import Problem, without_folders
@@ -92,7 +92,7 @@ def _checked_command(question: ScheduleRequest, request: Request) -> schedules.C
         sweep = allowed_by(request).resolved(question.sweep)
         return schedules.checked_sweep(sweep_words(sweep), sweep)
     if question.catalog_refresh is not None:
-        return schedules.Checked(("catalog", "refresh", *words_of(question.catalog_refresh)))
+        return schedules.Checked(("catalog", "refresh", *command_words(question.catalog_refresh)))
     return schedules.Checked(("fit",))
 
 

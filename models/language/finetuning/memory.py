@@ -86,7 +86,7 @@ def finetuning_memory(tuning: FineTuning) -> TuningMemory:
     )
 
 
-def adapter_weights(model: LanguageModel, rank: int = ADAPTER_RANK) -> float:
+def adapter_weights(model: LanguageModel) -> float:
     """Weights of adapters on every matrix of the layers, experts included."""
     latent = model.latent
     queries = model.heads * (latent.nope + latent.rope if latent else model.head_dim)
@@ -98,7 +98,7 @@ def adapter_weights(model: LanguageModel, rank: int = ADAPTER_RANK) -> float:
     dense = matrices * (model.hidden + model.ffn) * (model.layers - model.expert_layers)
     expert = matrices * (model.hidden + model.expert_ffn)
     experts = model.expert_layers * (model.experts + model.shared_experts) * expert
-    return float(rank * (model.layers * attention + dense + experts))
+    return float(ADAPTER_RANK * (model.layers * attention + dense + experts))
 
 
 def _base_bytes(tuning: FineTuning) -> float:

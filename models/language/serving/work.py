@@ -146,7 +146,7 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
     for entry in deployments:
         key = id(entry.model), entry.precision, entry.engine
         if key not in counts:
-            counts[key] = model_work(*entry[:2], entry.engine)
+            counts[key] = model_work(entry.model, entry.precision, entry.engine)
     models = [counts[id(entry.model), entry.precision, entry.engine] for entry in deployments]
     rows = np.array([_row(entry) for entry in deployments], dtype=float)
     columns: Any = rows.reshape(-1, len(Work._fields) - 1).T

@@ -103,7 +103,7 @@ async def opening_of(client: Client, model: str, served_model: str, prompts: Pro
         name = served_model or only
         dialect, record = await _dialect_of(client, name, prompts)
     except RequestFailed as error:
-        raise error.at(client.address.base) from error
+        raise error.measuring_error(client.address.base) from error
     if record.input_tokens is not None:  # tokens per word, from two prompts that the server counts
         prompts.take_counts((0, 0), (_FEW_WORDS, record.input_tokens))
         with suppress(RequestFailed):  # the context is too short: the first prompt has to suffice

@@ -197,7 +197,7 @@ class RequestFailed(Exception):
         super().__init__(fault, detail)
         self.fault, self.detail, self.status = fault, detail, status
 
-    def at(self, url: str) -> MeasuringError:
+    def measuring_error(self, url: str) -> MeasuringError:
         """The error of a measurement that ends because of this fault."""
         facts = {"url": url, "detail": self.detail or "-", "status": self.status}
         return MeasuringError(

@@ -168,7 +168,7 @@ async def _drive_all(
                 figures = records.load_figures(driven)
                 report(f"{load}: {figures['requests']['completed']} answers, {figures['status']}")
                 if driven.failed is not None:
-                    session.ended = driven.failed.at(address.base)
+                    session.ended = driven.failed.measuring_error(address.base)
                     return
 
 

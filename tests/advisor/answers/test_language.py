@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from advisor.answers import ask, language
-from advisor.answers.context import omission_notes, place_notes
+from advisor.answers.context import omission_notes, region_notes
 from advisor.answers.language import serving_recommended
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.domain.words import LanguageTask, LlmPrecision
@@ -258,7 +258,7 @@ def catalog():
 
 def test_a_region_of_one_cloud_leaves_out_the_others_and_strict_the_types_with_old_prices(catalog):
     request = SpecQuestion(cloud="any", region="eu-west-1")
-    (note,) = place_notes(request, catalog)
+    (note,) = region_notes(request, catalog)
     named = set(note.parameters["clouds"])
     assert named == {name for name in catalog.clouds if "eu-west-1" in catalog.regions(name)}
     assert "aws" in named

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from advisor.quantities import parse_positive, parse_range
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.reading import from_texts
 from advisor.questions.traffic import KNOWN_TRAFFIC, traffic_named, traffic_of_file
-from advisor.questions.values import GpuFilter, dataset_for, stored_as
+from advisor.questions.values import GpuFilter, dataset_for, parse_ram, stored_as
 
 
 def wanted(text: str) -> GpuFilter:
@@ -46,6 +47,20 @@ def test_a_range_is_read_as_it_is_written(least, most) -> None:
     limits = Range(least, most)
     written = format_range(limits, "{:g}".format)
     assert parse_range(written, lambda text: parse_positive(text, "it")) == limits
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("4GiB-8GiB", "no range; write it as 4GiB..8GiB"),
+        ("0.5GiB - 1.5GiB", "no range; write it as 0.5GiB..1.5GiB"),
+        *[(text, "no range; write it like 4..16, 4.. or ..16") for text in ("..", "", "4GiB-")],
+        ("-1GiB", "not a size; write it with its unit"),
+    ],
+)
+def test_a_range_with_a_dash_is_refused_as_it_would_be_written(text, refusal) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"'{text}' is {refusal}")):
+        parse_ram(text)
 
 
 @given(st.floats(0.1, 100), st.none() | st.floats(0.1, 100), st.none() | st.floats(0.1, 100))

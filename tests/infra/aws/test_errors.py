@@ -81,8 +81,8 @@ def test_the_first_minute_is_billed_whole_and_a_burstable_types_surplus_credits_
     assert meter.spent(START) == meter.spent(START + timedelta(seconds=60)) == 1
     assert not Meter(budget_usd=0.99, usd_per_hour=60, since=START).pays_next_minute(START)
     with pytest.raises(UsageError, match=r"give --budget 0\.21USD or more"):
-        refuse_too_small(0.1, 0.0, 1.2, "g4dn.4xlarge")
-    refuse_too_small(0.21, 0.0, 1.2, "g4dn.4xlarge")
+        refuse_too_small(0.1, 1.2, "g4dn.4xlarge")
+    refuse_too_small(0.21, 1.2, "g4dn.4xlarge")
     assert lasts(0.21, 1.2, 6) >= LEAST
     assert lasts(1e12, 0.5, 6) == timedelta(hours=6), "no budget buys more than the hours allowed"
     # It is launched as unlimited: a t3.xlarge that computes all the time is $0.20/h dearer.

@@ -133,10 +133,10 @@ def test_the_largest_size_that_fits_is_taken_and_no_larger_one_is_tried():
         tried.append(size)
         return 1e-9 * size**3
 
-    chosen = probing.largest_affordable((512, 1024, 2048, 4096), seconds_of, 20.0, growth=3)
+    chosen = probing.largest_affordable((512, 1024, 2048, 4096), seconds_of, 20.0)
     assert chosen == 1024
     assert tried == [512, 1024]
-    assert probing.largest_affordable((1, 2, 4), lambda _: 1e-9, 1.0, growth=3) == 4
+    assert probing.largest_affordable((1, 2, 4), lambda _: 1e-9, 1.0) == 4
 
 
 # Small documents.

@@ -5,7 +5,7 @@ import pytest
 from advisor.domain import Status
 from advisor.service.page.catalog import POPULAR
 from advisor.service.page.frame import static_path
-from advisor.service.page.measurements import asked_text
+from advisor.service.page.measurements import sweep_text
 from tests.builders import keep
 from tests.sweeps.builders import measurement, row, trial
 
@@ -79,7 +79,7 @@ def test_a_sweep_that_is_wrong_keeps_its_form_and_lists_are_shown_as_the_form_sa
     assert 'role="alert"' in response.text
     # The API takes `[0.5, 1]`; nobody on the page should read Python's way to write it.
     question = {"networks": ["googlenet"], "vcpus": [0.5, 1], "disks": "gp3", "on": "here"}
-    assert asked_text({"asked": question}) == "googlenet, 0.5,1, gp3"
+    assert sweep_text({"asked": question}) == "googlenet, 0.5,1, gp3"
 
 
 def test_what_is_unknown_gets_the_nearest_and_a_link_to_nowhere_leads_back(page, client):
