@@ -228,8 +228,7 @@ class SpecQuestion(Question):
     @property
     def owes_term(self) -> bool:
         """Whether the question is about a run on a commitment, whose whole term is owed."""
-        market = getattr(self, "market", None)
-        return self.ends and market is not None and term_hours(market) > 0
+        return self.ends and self.market is not None and term_hours(self.market) > 0
 
     @property
     def ranks_by_price(self) -> bool:
