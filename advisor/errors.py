@@ -185,7 +185,9 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
         (("market", name) for name in ("reserved", "commitment", "committed", "ri")),
         ("commitment-1y", "commitment-3y"),
     ),
-    **dict.fromkeys((("precision", name) for name in ("q4_k_m", "gptq", "4bit")), ("int4-awq",)),
+    **dict.fromkeys(
+        (("precision", name) for name in ("awq", "int4", "q4_k_m", "gptq", "4bit")), ("int4-awq",)
+    ),
 }
 
 

@@ -66,6 +66,7 @@ def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     \b
     advisor compare --task training --model resnet50 --instance g4dn.xlarge --instance g5.xlarge
     advisor compare --task training --model resnet50,vgg16 --gpu T4,L4,A10G --baseline RTX8000
+    advisor compare --task generation --model qwen3-32b --instance p5.4xlarge,g6e.12xlarge --users 20
     """
     answer = ask.compare(sources, question)
     if output in RECORDS:

@@ -179,6 +179,7 @@ _ELSEWHERE = {
     ("recommend", "--instance"): "it searches every type; for one: `advisor predict --instance NAME`",
     ("recommend", "--plan"): "several workloads are a plan: `advisor report --plan FILE`",
     ("report", "--export"): "each workload's `advisor recommend` exports one; the report names its command",
+    ("serve", "--model"): "it answers over HTTP; to serve a model: `advisor recommend --task generation`",
     ("plan", "--on"): "it plans for this machine; for AWS: `advisor sweep run .. --on aws --dry-run`",
     ("diff", "--language"): "differences are written in English; a report has --language",
     **dict.fromkeys(product(("plan", "run", "list", "status"), ("--model", "--network")), _NETWORKS),

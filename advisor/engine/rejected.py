@@ -348,8 +348,8 @@ _FIRST_EPOCH_TEXTS = {
     False: Message("its first epoch, from the disk, takes {hours:hours} (median), more than {most:hours}"),
 }
 _LATENCY_TEXTS = {
-    True: Message("p99 latency of a batch of {batch} is up to {ms:,g} ms, above {limit:g} ms"),
-    False: Message("p99 latency of a batch of {batch} is {ms:,g} ms (median), above {limit:g} ms"),
+    True: Message("p99 latency of a batch of {batch} is up to {ms:,g} ms, above {limit:,g} ms"),
+    False: Message("p99 latency of a batch of {batch} is {ms:,g} ms (median), above {limit:,g} ms"),
 }
 _RUN_TEXTS = {
     ("too_long", True): Message(

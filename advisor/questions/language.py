@@ -286,11 +286,6 @@ class ServingQuestion(LanguageQuestion):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if bool(self.input_tokens) != bool(self.output_tokens):
-            missing = "input_tokens" if self.output_tokens else "output_tokens"
-            raise error_in(
-                missing, "{input_tokens} and {output_tokens} go together", hint="give both, or {traffic}"
-            )
         if self.image_size and self.images_per_request is None:
             raise error_in(
                 "images_per_request",
@@ -304,9 +299,11 @@ class ServingQuestion(LanguageQuestion):
                 model=FieldName("draft_model"),
                 hint="measure it (vLLM logs the draft acceptance rate): 0.7,4",
             )
-        if self.input_tokens and self.traffic is not None:
+        if (self.input_tokens or self.output_tokens) and self.traffic is not None:
             raise error_in(
-                "traffic", "{field} and {input_tokens} both say how long prompts are", hint="give one of them"
+                "traffic",
+                "{field} says how long prompts and answers are",
+                hint="leave out {field}, or {input_tokens} and {output_tokens}",
             )
         if len(targets := self.targets) > 1:
             raise error_in(

@@ -146,8 +146,11 @@ def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
     from advisor.models.language.memory import weight_gib  # of language models alone
 
     tokens: dict[str, Any] = _picture_fields(question, model)
-    if not question.input_tokens:
-        traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
+    traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
+    if question.input_tokens or question.output_tokens:
+        tokens["input_tokens"] = question.input_tokens or traffic.input_tokens.mean
+        tokens["output_tokens"] = question.output_tokens or traffic.output_tokens.mean
+    else:
         longest = math.ceil(traffic.longest_tokens + tokens.get("picture_tokens", 0.0))
         longest = min(longest, model.max_context or longest)
         tokens |= {
@@ -289,7 +292,7 @@ def kv_precision_for(question: ServingQuestion, model: LanguageModel) -> KvPreci
 
 def traffic_notes(question: ServingQuestion, model: LanguageModel) -> Iterator[Message]:
     """Warnings about the requests of a trace or a file."""
-    if not question.input_tokens:
+    if not (question.input_tokens or question.output_tokens):
         traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
         yield from traffic.notes(question.context_tokens or model.max_context)
 

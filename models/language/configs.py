@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,6 +86,8 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
 
 
 _MOST_CHOICES = 8
+# Letters and digits that the names of a family share at least: 'llama4' of 'llama-4-70b'.
+_FAMILY = 5
 # Kinds of names, why no model of the kind is answered, and what to ask instead.
 _UNCOVERED = (
     (
@@ -202,7 +205,14 @@ class LanguageModels:
                 why = Message(refused.text, model=name)
                 return UsageError(why, field="model", hint=hint, code="uncovered_model")
         part = _loose(name.rpartition("/")[2])
-        within = [entry for own, several in self._by_name.items() if part in own for entry in several]
+        shared = {own: len([*takewhile(_is_same, zip(part, own, strict=False))]) for own in self._by_name}
+        most = max(_FAMILY, *shared.values())
+        within = [
+            entry
+            for own, several in self._by_name.items()
+            if part in own or shared[own] == most
+            for entry in several
+        ]
         words = re.findall(r"[a-z]+|[0-9.]+b?", name.rpartition("/")[2].casefold())
         # 'llama-70b' is first of all a Llama of any version with 70B.
         versions = sorted(
@@ -216,8 +226,8 @@ class LanguageModels:
             error.hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
         elif not error.suggestions:
             error.hint = Message(
-                "name it as its checkpoint is called (meta-llama/Llama-3.1-8B), or give {config} "
-                "FILE, its config.json",
+                "name it as `advisor networks --task generation` does, or give {config} FILE, its "
+                "config.json",
                 config=FieldName("config"),
             )
         return error
@@ -228,6 +238,10 @@ def _is_version(entry: str, words: Sequence[str]) -> bool:
     own = re.findall(r"[a-z]+|[0-9.]+b?", entry.rpartition("/")[2].casefold())
     own = own[own[0] == "meta" :]
     return [word for word in own if word in words or not word.replace(".", "").isdigit()] == list(words)
+
+
+def _is_same(pair: tuple[str, str]) -> bool:
+    return pair[0] == pair[1]
 
 
 def _shortest(names: Iterable[str]) -> tuple[str, ...]:

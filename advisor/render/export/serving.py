@@ -171,6 +171,9 @@ def _about(
         lines.append(_checkpoint_line(candidate))
     if config is not None and config.name != _CONFIG:
         lines.append(f"vLLM reads {_CONFIG}: call {config.name} so in its folder.")
+    tuned = f"{candidate.model}-Instruct"
+    if any(name.startswith(tuned) for name in bundled_language_models().names()):
+        lines.append(f"This is the base model: for chats name {tuned}.")
     longest = _longest_tokens(candidate, request)
     lines.append(
         f"Requests of more than {longest:,} tokens, in and out, are refused: --max-context sets that."

@@ -315,15 +315,22 @@ def api_messages(api: Record, usd_per_hour: float) -> tuple[Message, Message]:
     """Return which is cheaper at the given load, an API or this; and from how many tokens a day this is."""
     usd, asked = api["usd_per_million_tokens"], api["asked_tokens_per_day"]
     there, here = usd * asked / 1e6, 24 * usd_per_hour
-    text = Message("dearer at this load: {there} a day against {here} ({asked} tokens, in and out)")
+    text = Message("dearer at this load: {there} a day, here {here}; {usd:usd} per 1M tokens, here {own:usd}")
     if there < here:
-        text = Message("cheaper at this load: {there} a day against {here} ({asked} tokens, in and out)")
-    figures = {"there": short_usd(there), "here": short_usd(here), "asked": format_count(asked)}
-    turns = Message("renting wins from {least} a day, this serves up to {most}")
+        text = Message(
+            "cheaper at this load: {there} a day, here {here}; {usd:usd} per 1M tokens, here {own:usd}"
+        )
+    figures = {"there": short_usd(there), "here": short_usd(here), "usd": usd, "own": here / asked * 1e6}
+    turns = Message(
+        "that is {asked} tokens a day, in and out; renting wins from {least}, and this serves {most} at the "
+        "median"
+    )
     if api["cheaper_from_tokens_per_day"] > api["most_tokens_per_day"]:
-        turns = Message("so at any load that this serves, up to {most} a day")
+        turns = Message(
+            "that is {asked} tokens a day, in and out; so at any load, since this serves {most} at the median"
+        )
     least, most = (format_count(api[f"{name}_tokens_per_day"]) for name in ("cheaper_from", "most"))
-    turns = Message(turns.text, least=least, most=most)
+    turns = Message(turns.text, asked=format_count(asked), least=least, most=most)
     return Message(text.text, **figures), turns
 
 

@@ -131,6 +131,16 @@ def test_a_limit_on_the_number_of_instances_that_nobody_asked_for_is_no_silent_c
     assert allowed["beyond_count"] is None
 
 
+def test_one_length_of_requests_takes_the_other_of_chats():
+    words = shlex.split("recommend --task generation --model llama-3.1-8b --users 5")
+    lengths = [
+        [document_of([*words, *more])["request"][f"{way}_tokens"] for way in ("input", "output")]
+        for more in ((), ("--output-tokens", "300"), ("--input-tokens", "2000"))
+    ]
+    (prompt, reply), *others = lengths
+    assert others == [[prompt, 300], [2000, reply]]
+
+
 PLAN = """
 title: Mixed team
 defaults: {region: us-east-1}

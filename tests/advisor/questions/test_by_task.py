@@ -121,8 +121,7 @@ def test_a_field_of_other_tasks_is_refused_by_its_name(kinds, values, field):
     [
         (RECOMMEND, {"task": "generation"}, "model"),
         (RECOMMEND, {**GENERATED, "users": 4, "target_requests_per_s": 1}, "users"),
-        (RECOMMEND, {**GENERATED, "input_tokens": 100}, "output_tokens"),
-        (RECOMMEND, {**GENERATED, "input_tokens": 100, "output_tokens": 10, "traffic": "chat"}, "traffic"),
+        (RECOMMEND, {**GENERATED, "output_tokens": 10, "traffic": "chat"}, "traffic"),
         (RECOMMEND, {"task": "generation", "model": "../config.json"}, "model"),
         (RECOMMEND, {**GENERATED, "traffic": "/etc/passwd"}, "traffic"),
         (RECOMMEND, {**TRAINING, "max_latency_ms": 5}, "max_latency_ms"),

@@ -328,7 +328,7 @@ def ready_disk(
         offer,
         "ready",
         Message(
-            "it serves after up to {seconds:,g} s with its fastest disk, above {limit:g} s",
+            "it serves after up to {seconds:,g} s with its fastest disk, above {limit:,g} s",
             code="ready",
             seconds=ceil_significant(ready(best).upper_seconds),
             limit=limit,

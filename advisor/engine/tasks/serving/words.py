@@ -88,11 +88,11 @@ _TOO_FEW_SLOTS = Message(
 # The message where a bound decides, and where the median does.
 _TOO_LONG = (
     Message(
-        "{time} is up to {upper:,g} {unit}, above {limit:g} {unit} (median {median:,g} {unit}, "
+        "{time} is up to {upper:,g} {unit}, above {limit:,g} {unit} (median {median:,g} {unit}, "
         "{concurrency:,.3g} in flight in a replica)"
     ),
     Message(
-        "{time} is {median:,g} {unit} (median), above {limit:g} {unit} ({concurrency:,.3g} in flight in a "
+        "{time} is {median:,g} {unit} (median), above {limit:,g} {unit} ({concurrency:,.3g} in flight in a "
         "replica)"
     ),
 )
@@ -126,7 +126,8 @@ def _request_assumptions(request: ServingQuestion, model: LanguageModel, version
     yield Message("time per output token (TPOT) counts without the first token")
     yield from _load_assumptions(request)
     usual = traffic_named(USUAL_TRAFFIC)
-    is_usual = request.input_tokens == usual.input_tokens.mean
+    lengths = request.input_tokens, request.output_tokens
+    is_usual = lengths == (usual.input_tokens.mean, usual.output_tokens.mean)
     text = Message("requests of {input:,.0f} tokens in and {output:,.0f} out on average")
     if is_usual:
         text = Message("prompts and answers as long as in chats, on average ({asked})")
