@@ -38,7 +38,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.terminal import block_lines
-from advisor.render.text import SURE, is_miss
+from advisor.render.text import SURE, folded, is_miss
 from advisor.render.views.brief import binding_text, brief_leaves, head_line, sure_text, trial_leaves
 from advisor.render.views.details import (
     Room,
@@ -61,7 +61,7 @@ SHOWN_FRONT = 20
 def prediction_text(document: Record, **place: str) -> str:
     """Return what an instance does and costs; `place` is its cloud and market if the document has none."""
     spec = {**place, **document}
-    return whole_text([head_line(spec, report_texts("en"))], document)
+    return whole_text(folded(head_line(spec, report_texts("en")), indent=2), document)
 
 
 def whole_text(head: Sequence[str] | None, document: Record, room: Room = NEAREST) -> str:
@@ -70,7 +70,7 @@ def whole_text(head: Sequence[str] | None, document: Record, room: Room = NEARES
     t = report_texts("en")
     if head is None:
         chosen = document["recommendation"]
-        head = [head_line(chosen, t)] if chosen else ()
+        head = folded(head_line(chosen, t), indent=2) if chosen else ()
     return "\n".join([*head, *block_lines(_blocks(document, t, room))])
 
 

@@ -364,7 +364,7 @@ def test_a_commitment_for_a_run_counts_by_the_month_of_its_whole_term(shown, doc
         "recommend",
         *["--task", "training", "--model", "resnet50", "--epochs", "2", "--market", "commitment-1y"],
     )
-    assert " a month   us-east-1, commitment-1y" in brief
+    assert " a month   aws us-east-1, commitment-1y" in brief
     assert "for the run" not in brief
 
 
