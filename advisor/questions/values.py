@@ -105,10 +105,11 @@ def parse_gpus(text: str) -> GpuFilter:
             "{field} takes names (T4,L4), one range of memory (24GiB..) and one of compute "
             "capabilities (cc8.0..)",
         )
+    numbers = [text.lower().replace("cc", "") for text in capabilities]  # 'cc8.0..cc9.0' -> '8.0..9.0'
     return GpuFilter(
         names=names,
         memory_mib=parse_range(sizes[0], parse_memory_mib) if sizes else ANY,
-        compute_capability=_parse_capabilities(capabilities[0]) if capabilities else ANY,
+        compute_capability=parse_range(numbers[0], _parse_capability) if numbers else ANY,
     )
 
 
@@ -150,11 +151,6 @@ def _refuse_size(name: str) -> None:
         field="gpu",
         hint=Message("for GPUs with so much memory write {least}..{most}", least=least, most=most),
     )
-
-
-def _parse_capabilities(text: str) -> Range:
-    """The range in a text: 'cc8.0..9.0' -> 8.0 to 9.0, 'cc8.6' -> exactly 8.6."""
-    return parse_range(text.lower().replace("cc", ""), _parse_capability)
 
 
 def _parse_capability(text: str) -> float:

@@ -69,7 +69,6 @@ class Look(Enum):
     TEXT = "text"
     NAME = "name"
     LONG = "long"  # may break anywhere
-    FLAG = "flag"
     DAY = "day"
     WHOLE = "whole"
     NUMBER = "number"

@@ -107,7 +107,6 @@ class LaunchedMachine(Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     ended_at: datetime | None = None
     reason: str = ""
-    private_ip: str = ""
 
     @property
     def lives(self) -> bool:

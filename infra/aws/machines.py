@@ -81,7 +81,6 @@ def machine_from(row: Mapping[str, Any], region: str) -> LaunchedMachine:
         expires_at=tags.time_from(own.get(tags.EXPIRES_AT, "")),
         ended_at=datetime.strptime(ended[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if ended else None,
         reason=row.get("StateReason", {}).get("Code", "") if state != "running" else "",
-        private_ip=row.get("PrivateIpAddress", ""),
     )
 
 

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from advisor.catalog.believed import FACTOR, TOO_FAR
 from advisor.catalog.catalog import Catalog
+from advisor.catalog.gpus import usd_per_gpu_hour
 from advisor.catalog.overlay import Overlay
 from advisor.catalog.prices import ANY_CLOUD, ECC_SHARE, OfferQuery, is_gpu
 from advisor.catalog.providers.rows import Contents, PriceFile, PriceRow, Row, rows_with
@@ -110,11 +111,11 @@ def _gpu_offers(catalog: Catalog, cloud: str) -> list[Offer]:
     least: dict[tuple[str | None, str], float] = {}
     for offer in offers:
         key = offer.instance.gpu_name, _tier_of_type(offer)
-        least[key] = min(_per_gpu(offer), least.get(key, _per_gpu(offer)))
+        least[key] = min(usd_per_gpu_hour(offer), least.get(key, usd_per_gpu_hour(offer)))
     return [
         offer
         for offer in offers
-        if _per_gpu(offer) <= _SAME * least[offer.instance.gpu_name, _tier_of_type(offer)]
+        if usd_per_gpu_hour(offer) <= _SAME * least[offer.instance.gpu_name, _tier_of_type(offer)]
     ]
 
 
@@ -135,7 +136,7 @@ def _fits(offer: Offer, hour: GpuHour) -> bool:
 
 
 def _is_plausible(offer: Offer, hour: GpuHour, factor: float) -> bool:
-    return 1 / factor <= hour.usd / _per_gpu(offer) <= factor
+    return 1 / factor <= hour.usd / usd_per_gpu_hour(offer) <= factor
 
 
 def _is_card(offer: Offer, hour: GpuHour) -> bool:
@@ -157,10 +158,6 @@ def _tier_of_type(offer: Offer) -> str:
     """The tier in a type's name: '1x-l4.secure' -> 'secure'."""
     last = offer.instance.name.rpartition(".")[2]
     return last if last in SIDE_BY_SIDE else ""
-
-
-def _per_gpu(offer: Offer) -> float:
-    return offer.price.usd_per_hour / offer.instance.gpu_count
 
 
 _PER_GPU = (

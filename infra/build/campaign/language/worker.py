@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from advisor.sweeps.trial.child import send_to_parent
+
 _LEAST_STEPS = 8
 _LEAST_PASSES = 2
 # Share of a cell's seconds that is spent on its prompts.
@@ -128,14 +130,9 @@ def main() -> None:
     with suppress(ImportError):  # transformers imports it if installed
         import_torchvision()
     bench = Bench(json.loads(sys.stdin.readline()))
-    _send({"ready": bench.facts()})
+    send_to_parent({"ready": bench.facts()})
     for line in sys.stdin:
-        _send(bench.answered(json.loads(line)))
-
-
-def _send(answer: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(answer) + "\n")
-    sys.stdout.flush()
+        send_to_parent(bench.answered(json.loads(line)))
 
 
 if __name__ == "__main__":
