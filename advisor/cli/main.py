@@ -180,6 +180,7 @@ _ELSEWHERE = {
     ("recommend", "--plan"): "several workloads are a plan: `advisor report --plan FILE`",
     ("report", "--export"): "each workload's `advisor recommend` exports one; the report names its command",
     ("serve", "--model"): "it answers over HTTP; to serve a model: `advisor recommend --task generation`",
+    ("add", "--every"): "times are a cron line: --cron '0 3 * * *' is each night at 3:00",
     ("plan", "--on"): "it plans for this machine; for AWS: `advisor sweep run .. --on aws --dry-run`",
     ("diff", "--language"): "differences are written in English; a report has --language",
     **dict.fromkeys(product(("plan", "run", "list", "status"), ("--model", "--network")), _NETWORKS),

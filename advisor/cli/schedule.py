@@ -127,6 +127,9 @@ def schedule() -> None:
 def add(question: ScheduleRequest, command: tuple[str, ...]) -> None:
     """Add a schedule. Its command follows `--`, without `advisor`.
 
+    \b
+    advisor schedule add --cron "0 3 * * 1" -- sweep run --preset small
+
     Allowed are `sweep run`, `fit` and `catalog refresh`. The command is checked now."""
     from advisor.store.schedules import ScheduleBook
 

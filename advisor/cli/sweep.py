@@ -78,6 +78,7 @@ def plan(question: PlannedSweep, output: str) -> None:
     advisor sweep plan --preset small
     advisor sweep plan --networks googlenet --tasks inference --vcpus 1,2 --memory 4GiB --disks gp3
 
+    A sweep needs --preset, or all of --networks, --tasks, --vcpus, --memory and --disks.
     What `run` would rent on AWS: advisor sweep run .. --on aws --dry-run"""
     hourly = host_usd_per_hour(question)
     with sweep_view.dataset_progress("fetching", "files") as fetching:
@@ -116,7 +117,10 @@ def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
 )
 @output_option
 def run(question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str) -> int:
-    """Measure the trials that are not measured yet. Run the same command again to continue."""
+    """Measure the trials that are not measured yet. Run the same command again to continue.
+
+    It needs --preset, or all of --networks, --tasks, --vcpus, --memory and --disks; with --on aws also
+    --instance and --budget."""
     if question.on_aws:
         from advisor.cli.sweep_cloud import run_on_aws
 

@@ -46,8 +46,8 @@ def plan_lines(plan: Mapping[str, Any]) -> list[str]:
         ),
         "",
         f"Volumes: {', '.join(volumes) or 'none but the one it boots from'}.",
-        f"Costs {format_usd(plan['most_usd'] if rows else plan['budget_usd'])} at most (budget "
-        f"{format_usd(plan['budget_usd'])}; {plan['hours']:g} h at most; traffic out of AWS comes on top).",
+        f"Costs {format_usd(plan['most_usd'])} at most (budget {format_usd(plan['budget_usd'])}; "
+        f"{plan['hours']:g} h at most; traffic out of AWS comes on top).",
         "",
     ]
     for check in sorted(plan["checks"], key=lambda check: (check["ok"], not check["stops"])):

@@ -205,14 +205,9 @@ class LanguageModels:
                 why = Message(refused.text, model=name)
                 return UsageError(why, field="model", hint=hint, code="uncovered_model")
         part = _loose(name.rpartition("/")[2])
-        shared = {own: len([*takewhile(_is_same, zip(part, own, strict=False))]) for own in self._by_name}
-        most = max(_FAMILY, *shared.values())
-        within = [
-            entry
-            for own, several in self._by_name.items()
-            if part in own or shared[own] == most
-            for entry in several
-        ]
+        most = max(_FAMILY, *(_shared(part, own) for own in self._by_name))
+        near = (own for own in self._by_name if part in own or _shared(part, own) == most)
+        within = [entry for own in near for entry in self._by_name[own]]
         words = re.findall(r"[a-z]+|[0-9.]+b?", name.rpartition("/")[2].casefold())
         # 'llama-70b' is first of all a Llama of any version with 70B.
         versions = sorted(
@@ -240,8 +235,9 @@ def _is_version(entry: str, words: Sequence[str]) -> bool:
     return [word for word in own if word in words or not word.replace(".", "").isdigit()] == list(words)
 
 
-def _is_same(pair: tuple[str, str]) -> bool:
-    return pair[0] == pair[1]
+def _shared(name: str, other: str) -> int:
+    """The number of characters that two names begin with alike."""
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False))])
 
 
 def _shortest(names: Iterable[str]) -> tuple[str, ...]:

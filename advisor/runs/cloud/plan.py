@@ -175,10 +175,11 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def most_usd(self) -> float:
-        """Upper bound of the bill: the budget plus a billing minute, or the cost of the longest life; 0
-        without options."""
-        options = self.preflight.options
-        hourly = max((usd_per_hour(option, self.sweep) for option in options), default=0.0)
+        """Upper bound of the bill: the budget plus a billing minute, or the cost of the longest life; the
+        budget where no offer is known."""
+        if not self.preflight.options:
+            return self.sweep.budget_usd
+        hourly = max(usd_per_hour(option, self.sweep) for option in self.preflight.options)
         return min(self.sweep.budget_usd + hourly / 60, hourly * self.sweep.hours)
 
 

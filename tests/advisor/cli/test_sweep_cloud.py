@@ -98,6 +98,7 @@ def test_a_dry_run_shows_offers_cost_and_checks_and_what_is_missing_launches_not
     text = shown(*ON_AWS, "--dry-run", code=1)
     assert "No offer is known; what is missing for that is below." in text
     assert "Costs $5.000 at most (budget $5.000" in text
+    assert answer(*ON_AWS, "--dry-run", code=1)["most_usd"] == 5.0
     checks = [
         line.split()[0] for line in text.splitlines() if line.startswith(("ok ", "missing ", "without "))
     ]
