@@ -96,8 +96,7 @@ def parts_of(work: Work, theta: Floats) -> Parts:
 
 def _held(logs: Floats) -> Floats:
     """The time of a product over that at its peak, limited by `_MOST_SHARE`."""
-    result: Floats = (np.exp(_JOIN * logs) + _MOST_SHARE**-_JOIN) ** (1 / _JOIN)
-    return result
+    return np.asarray((np.exp(_JOIN * logs) + _MOST_SHARE**-_JOIN) ** (1 / _JOIN))
 
 
 def log_seconds(work: Work, theta: Floats) -> Floats:
@@ -110,19 +109,7 @@ def log_seconds(work: Work, theta: Floats) -> Floats:
     factors = of["adapters"] * work.adapters + of["quantised"] * work.quantised
     factors += of["hosts"] * work.hosts + of["eager"] * work.eager
     factors += of["script"] * work.script
-    result: Floats = np.log(beside + parts.all_reduces) + factors
-    return result
-
-
-def linearised(work: Work, theta: Floats) -> tuple[Floats, Floats]:
-    """Log seconds (n,) and their slopes by the parameters of `NAMES` (n, names)."""
-    mean = log_seconds(work, theta)
-    slopes = np.empty((len(mean), len(NAMES)))
-    for column in range(len(NAMES)):
-        moved = theta.copy()
-        moved[column] += _DIFFERENCE
-        slopes[:, column] = (log_seconds(work, moved) - mean) / _DIFFERENCE
-    return mean, slopes
+    return np.asarray(np.log(beside + parts.all_reduces) + factors)
 
 
 # Standard deviations of log seconds between runs, by what they have in common.
@@ -224,7 +211,10 @@ class Columns:
 
     def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
         """Log seconds (n,) for parameters (p,), and their slopes (n, p)."""
-        mean, slopes = linearised(self.work, theta)
-        whole = self._member.copy()
-        whole[:, : len(NAMES)] += slopes
-        return mean + self._member @ theta, whole
+        mean = log_seconds(self.work, theta)
+        slopes = self._member.copy()
+        for column in range(len(NAMES)):
+            moved = theta.copy()
+            moved[column] += _DIFFERENCE
+            slopes[:, column] += (log_seconds(self.work, moved) - mean) / _DIFFERENCE
+        return mean + self._member @ theta, slopes

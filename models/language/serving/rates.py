@@ -201,20 +201,19 @@ def request_logs(
 ) -> RequestLogs:
     """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in service before;
     `arrivals` (n,) a second of requests that come by themselves, None: a closed loop."""
-    seconds = _seconds_of(requests, logs, sequences, arrivals)
-    first = _with_wait(requests, seconds, sequences, waiting)
+    seconds, first = _seconds_of(requests, logs, sequences, waiting, arrivals)
     return RequestLogs(np.log(seconds.each_token), np.log(first), np.log(seconds.rate))
 
 
-def _seconds_of(requests: Requests, logs: Logs, sequences: Floats, arrivals: Floats | None) -> RequestSeconds:
+def _seconds_of(
+    requests: Requests, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None
+) -> tuple[RequestSeconds, Floats]:
+    """Seconds of a request in service, and until its first token with the wait for a place, (n,)."""
     if arrivals is None:
-        return closed_loop_seconds(requests, logs, sequences)
-    return open_loop_seconds(requests, logs, sequences, arrivals)
-
-
-def _with_wait(requests: Requests, seconds: RequestSeconds, sequences: Floats, waiting: Floats) -> Floats:
-    """Seconds until the first token, with the wait for a place."""
-    return seconds.first_token + waiting * seconds.rate * sequences * requests.output_tokens
+        seconds = closed_loop_seconds(requests, logs, sequences)
+    else:
+        seconds = open_loop_seconds(requests, logs, sequences, arrivals)
+    return seconds, seconds.first_token + waiting * seconds.rate * sequences * requests.output_tokens
 
 
 def tails_under(
@@ -222,8 +221,7 @@ def tails_under(
 ) -> Tails:
     """What requests differ in, as of `request_logs`."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        seconds = _seconds_of(requests, logs, sequences, arrivals)
-        first = _with_wait(requests, seconds, sequences, waiting)
+        seconds, first = _seconds_of(requests, logs, sequences, waiting, arrivals)
         lengths = length_factors(requests.input_sigma)
         read, seen = requests.computed_tokens * lengths, requests.seen_tokens * lengths
         prompts = prompt_seconds(requests.work, logs, read, seen)
