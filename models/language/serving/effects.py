@@ -91,10 +91,11 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
     "prefill": {
         "chip": 0.1,
         "arithmetic": 0.12,
-        "format": 0.12,
+        "products": 0.12,
         "mixture": 0.3,
         "experts": 0.4,
-        "kernels": 0.15,
+        "engine_products": 0.15,
+        "unpacked": 0.2,
     },
     "attention": {"chip": 0.15, "mla": 0.4},
     "link": {"way": 0.2, "peer": 0.8, "host": 0.9, "gpu": 0.14, "chip": 0.25},
@@ -122,14 +123,21 @@ _EFFECTS: Mapping[str, Mapping[str, float]] = {
     },
     "prompt": {"model": 0.18, "mixture": 0.3, "mixed": 0.3, "cell": 0.1, "own": 0.15},
 }
-# FP8 and FP4 products reach less of their peaks: 0.31 to 0.65 where 16 bits reach 0.73 to 0.91.
-_SHORT_OF_PEAK = {"fp8": -0.35, "fp4": -0.6}
-# NVLink's kernels do at once what goes step by step over PCIe.
-_WAYS = {"latency": {"pcie": 0.3}, "link": {"pcie": 0.6}}
-# Without peer access what is sent goes through the host's memory, there and back.
-_PEERS = {"link": {"none4": -0.8, "none5": -0.8}}
-# Prompts that go together with one's own where all requests are alike: e^2.5 times as many.
-_WAVE = {"together": {"waves": 2.5}}
+# Prior means of effects whose names contain these.
+_CENTRES = {
+    # FP8 and FP4 products reach less of their peaks: 0.31 to 0.65 where 16 bits reach 0.73 to 0.91.
+    "/arithmetic/fp8": -0.35,
+    "/arithmetic/fp4": -0.6,
+    # Weights that are unpacked before they are multiplied compute prompts no faster than 16 bits.
+    "/unpacked/": -0.1,
+    # NVLink's kernels do at once what goes step by step over PCIe.
+    "latency/way/pcie": 0.3,
+    "link/way/pcie": 0.6,
+    # Without peer access what is sent goes through the host's memory, there and back.
+    "link/peer/none": -0.8,
+    # Prompts that go together with one's own where all requests are alike: e^2.5 times as many.
+    "together/wave/waves": 2.5,
+}
 # Schedulers that read all prompts that wait before they go on with steps. Of requests that start together
 # each is as likely to be read first as another: a first token waits for half of the others' prompts.
 _PROMPTS_FIRST, _HALF = ("sglang",), Prior(math.log(0.5), 0.3)
@@ -210,6 +218,8 @@ def groups_of(setting: Setting) -> dict[str, str]:
     cell = "/".join((line_of(deployment), deployment.version, deployment.precision, setting.source))
     way = deployment.link if deployment.tensor_parallel > 1 else ""
     waves = "waves" if setting.load == "waves" else ""
+    # Four-bit integers are multiplied as 16 bits.
+    products = f"{'bf16' if precision == 'int4-awq' else precision}/{int(capability)}"
     source = "" if setting.source == REFERENCE_SOURCE else setting.source or UNNAMED
     groups = {
         "gpu": gpu.name,
@@ -218,6 +228,9 @@ def groups_of(setting: Setting) -> dict[str, str]:
         "version": version,
         "era": era_of(engine, deployment.version),
         "arithmetic": f"{arithmetic_of(deployment)[0]}/{int(capability)}",
+        "products": products,
+        "engine_products": f"{engine}/{products}",
+        "unpacked": f"{engine}/{int(capability)}" if precision == "int4-awq" else "",
         "format": f"{precision}/{int(capability)}",
         "kernels": f"{engine}/{precision}/{int(capability)}",
         "kv": f"{kv_precision}/{engine}/{chip}",
@@ -286,9 +299,9 @@ def _terms(
         term = [(parameters.of(log, _BASE[log]), 1.0)]
         for kind, sigma in _EFFECTS.get(log, {}).items():
             if kind in groups:
-                group = groups[kind]
-                name = f"{log}/{kind}/{group}"
-                term.append((parameters.of(name, Prior(_centre(log, kind, group), sigma)), 1.0))
+                name = f"{log}/{kind}/{groups[kind]}"
+                centre = next((mean for part, mean in _CENTRES.items() if part in name), 0.0)
+                term.append((parameters.of(name, Prior(centre, sigma)), 1.0))
         for name, prior, factor in _covariates(log, groups, deployment):
             term.append((parameters.of(name, prior), factor))
         result.append(term)
@@ -310,11 +323,3 @@ def _covariates(
         yield "pace", _PACE, math.log(gpu.bandwidth_gb_s / _USUAL_BANDWIDTH_GB_S)
         if era := groups.get("era"):
             yield "year", _YEAR, float(era) - _USUAL_YEAR
-
-
-def _centre(log: str, kind: str, group: str) -> float:
-    """The prior mean of an effect."""
-    if kind == "arithmetic":
-        return _SHORT_OF_PEAK.get(group.partition("/")[0], 0.0)
-    by_group = {"way": _WAYS, "peer": _PEERS, "wave": _WAVE}.get(kind, {})
-    return by_group.get(log, {}).get(group, 0.0)

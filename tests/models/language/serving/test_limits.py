@@ -39,6 +39,19 @@ def test_nothing_is_answered_above_what_gpus_can_do_even_by_a_predictor_that_bel
         assert max(share[0] for share in shares.values()) <= 1
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize(
+    "card", ["A100-SXM4-80GB", "L40S", "H100-SXM5-80GB", "H200-SXM-141GB", "B200-SXM-180GB"]
+)
+@pytest.mark.parametrize("model", ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"])
+def test_weights_that_are_unpacked_read_long_prompts_no_faster(predictor, model, card, engine):
+    """Four-bit integers are multiplied as 16 bits: less to read helps steps, not prompts, which compute."""
+    precisions = ("bf16", "int4-awq")
+    formats = [deployed(model, card, 2, engine, precision) for precision in precisions]
+    sixteen, four = predictor.closed_loop(formats, Traffic(8000, 1), [8, 8]).output_tokens_per_second.median
+    assert four <= 1.005 * sixteen
+
+
 SHORT = (1, 2, 3, 4, 10)
 
 
