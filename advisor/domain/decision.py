@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from enum import Enum
+from math import ceil
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -26,10 +27,17 @@ if TYPE_CHECKING:
 # A miss costs about the price once more: the spec that misses is paid for, and the one that is rented instead
 # (docs/explanation/choice.md).
 MISS_COST = 1.0
+# Assumed, not measured: 8 minutes to start an instance, install torch and make samples, 2 to measure.
+TRIAL_MINUTES = 10.0
 # The code of the warning that the search for relaxations stopped early.
 RELAXING_STOPPED = "relaxing_stopped"
 # A `Message`, which this package may not import, or a plain text; `str` gives its English.
 Text = Any
+
+
+def trial_cost_usd(usd_per_hour: float, minutes: float) -> float:
+    """The cost of a trial for instance and disk, in whole minutes; clouds bill these or less."""
+    return usd_per_hour * max(1, ceil(minutes)) / 60
 
 
 def computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import CloseCall, CloseCallKind, Market
-from advisor.domain.decision import expected_cost
+from advisor.domain.decision import expected_cost, trial_cost_usd
 from advisor.engine.task import A, C, Contender, O, R, T, Task
 from advisor.messages import Message, short_usd
 
@@ -92,11 +92,6 @@ def worth_of_trial(cost: float, chance: float, chosen_rank: float | None = None)
     """The expected saving by a trial of a spec: for the chosen one its cost, if it misses; for another one,
     if it reaches the target, the difference to the expected cost `chosen_rank` of the chosen one."""
     return (1 - chance) * cost if chosen_rank is None else chance * (chosen_rank - cost)
-
-
-def trial_cost_usd(usd_per_hour: float, minutes: float) -> float:
-    """The cost of a trial for instance and disk, in whole minutes; clouds bill these or less."""
-    return usd_per_hour * max(1, math.ceil(minutes)) / 60
 
 
 def _trial_usd(catalog: Catalog, contender: Contender[T]) -> float:

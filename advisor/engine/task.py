@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import Rejected, Relaxation, Spec
-from advisor.domain.decision import Judged, expected_cost
+from advisor.domain.decision import TRIAL_MINUTES, Judged, expected_cost
 from advisor.domain.results import is_measured
 from advisor.engine.columns import Booleans, Columns, Floats, Integers
 from advisor.engine.constraints import Constraint, Effort
@@ -39,8 +39,6 @@ from advisor.questions.spec import SpecQuestion
 EVEN = 0.5
 # Of this many specs, cheapest by median prices, the one with the lowest upper price is searched.
 MOST_RIVALS = 10
-# Assumed, not measured: 8 minutes to start an instance, install torch and make samples, 2 to measure.
-TRIAL_MINUTES = 10.0
 # Standard deviations that three in four of a normal distribution stay below.
 QUARTILE = 0.674
 # Costs within this factor count as equal, unless their error is smaller.

@@ -78,8 +78,18 @@ def asked_sentence(document: Record, t: Texts) -> str:
     request = document["request"]
     required = request.get("required_confidence", request["confidence"])
     sure = t("limit.confidence", percent=plain(100 * required)) if required is not None else None
-    limits = (goal_text(request, t), sure, *_limits(request, t), t("limit.cheapest"))
+    limits = (goal_text(request, t), sure, *_limits(request, t), t(f"limit.cheapest.{_lowest(request)}"))
     return t("answer.asked", asked=_asked(document, t), limits=t.listed(filter(None, limits)))
+
+
+def _lowest(request: Record) -> str:
+    """Return which cost ranks the specs of a question: of a run (or its commitment), a month or a sample."""
+    tunes = request.get(_OF_TUNING, 0.0) is None
+    if tunes or request.get("epochs") or request.get("samples"):
+        return "term" if str(request["market"]).startswith("commitment") else "run"
+    if any(request.get(name) for name in (*_GOALS, "users", "target_requests_per_second")):
+        return "month"
+    return "token" if "output_tokens" in request else "sample"
 
 
 def _asked(document: Record, t: Texts) -> str:
@@ -330,12 +340,11 @@ _AIMS = (
     "epochs samples tokens max_hours max_run_usd max_latency_ms max_usd_per_hour users "
     "target_requests_per_second max_ttft_ms max_tpot_ms max_e2e_seconds"
 )
+
+
+_OF_TUNING = "target_tokens_per_second"
 # The target rate of each kind of question, and its unit ('' if the data set determines it).
-_GOALS = {
-    "target_throughput": "",
-    "target_output_tokens_per_second": OUTPUT_UNIT,
-    "target_tokens_per_second": TUNING_UNIT,
-}
+_GOALS = {"target_throughput": "", "target_output_tokens_per_second": OUTPUT_UNIT, _OF_TUNING: TUNING_UNIT}
 
 
 def goal_text(request: Record, t: Texts) -> str | None:

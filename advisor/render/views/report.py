@@ -47,6 +47,7 @@ from advisor.render.facts import (
 )
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
+from advisor.render.phrases import gpu_text
 from advisor.render.records import WEAK
 from advisor.render.sentences import (
     asked_sentence,
@@ -63,7 +64,7 @@ from advisor.render.sentences import (
     relax_sentence,
     unit_name,
 )
-from advisor.render.text import lower_name
+from advisor.render.text import SURE, lower_name
 from advisor.render.views.alternatives import other_kinds
 from advisor.render.views.brief import trial_leaves, whole_rows
 from advisor.render.views.details import (
@@ -76,13 +77,14 @@ from advisor.render.views.details import (
     serving_parts,
 )
 from advisor.render.views.specs import machine_message, spec_facts
-from advisor.render.views.totals import all_of, totals_section
+from advisor.render.views.totals import all_of, totals_section, trial_of
 
 Record = Mapping[str, Any]
 
 # How many more specs than three a first page shows.
 _MORE = 4
 # Reasons why a cheaper spec is not the pick that its row does not show otherwise.
+_LEVEL = (Behind.TIME, Behind.HOURLY, Behind.UNMEASURED)
 _UNSURE = (Behind.PRICE, Behind.UNMEASURED)
 
 
@@ -150,7 +152,8 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     yield Paragraph(t.joined([headline(answer, t), *_cost_sentences(section, t)]), "answer")
     yield _payers_facts(section, t)
     leaves = [*_unproven(section, t), *trial_leaves(answer, t)]
-    unproven = [t("answer.unproven")] if facts["spec"]["risk"] >= WEAK and leaves and not room.brief else []
+    trial = trial_of(section) if facts["spec"]["risk"] >= WEAK and not room.brief else None
+    unproven = [t("answer.unproven", **trial)] if trial else []
     yield Paragraph(t.joined([basis_sentence(answer["recommendation"], t), *unproven]), "note")
     if live := answer.get("live"):
         yield Paragraph(_capitalised(live_sentence(live, t)), "note")
@@ -211,11 +214,46 @@ def _payers_facts(section: Record, t: Texts) -> Facts:
     rows, spec = whole_rows(section, t), section["recommendation"]["recommendation"]
     machine = translated(machine_message(spec, decodes=False), t)
     rows["on"] = machine if spec["count"] == 1 else t("brief.each", machine=machine)
-    rows["take"] = t.listed(filter(None, (*_level_texts(section, t), rows.get("take"), rows.get("second"))))
+    rows["take"] = (
+        t.listed(_run_texts(section, t))
+        if section_run_usd(section)
+        else t.listed(filter(None, (*_level_texts(section, t), rows.get("take"), rows.get("second"))))
+    )
+    rows["sure"] = t.listed(_sure_texts(section, rows["sure"], t))
     titles = {name: t(f"brief.{name}") for name in _PAYERS}
     return Facts(
         [(titles[name][:1].upper() + titles[name][1:], rows[name]) for name in _PAYERS if rows.get(name)]
     )
+
+
+def _sure_texts(section: Record, sure: str, t: Texts) -> Iterator[str]:
+    """Yield how sure the answer is; without a chance also the users that fit, and a moved price."""
+    spec, users = section["answer"]["spec"], section["recommendation"]["request"].get("users")
+    run, is_likely = section_run_usd(section), section["recommendation"]["recommendation"]["probability"]
+    if users and is_likely is None:
+        yield t("sure.users", users=users)
+    yield sure
+    if run and is_likely is None and (doubt := doubt_of(spec, run)):
+        yield t("sure.moved", day=spec["price_as_of"], usd=short_usd(doubt["high"]))
+
+
+def _run_texts(section: Record, t: Texts) -> Iterator[str]:
+    """Yield the specs to take instead of a run's, the cheapest first, those with one reason together:
+    'g7e.2xlarge (1 x L40S) $62.66, 18 h 38 min and g6e.2xlarge ..: nearly the same cost, but slower'."""
+    answer, groups = section["recommendation"], dict[str, list[str]]()
+    level = [spec for spec in answer["alternatives"] if spec.get("behind") in _LEVEL][:_MORE]
+    others = [spec for spec in other_kinds(answer)[:2] if spec not in level]
+    for spec in sorted((*level, *others), key=lambda spec: run_usd(spec) or inf):
+        gpu, usd, price = spec["gpu"], run_usd(spec) or 0.0, spec["price"]
+        paid, most = short_usd(usd), usd * price["total_high_usd_per_hour"] / price["total_usd_per_hour"]
+        if most > SURE * usd:
+            paid = t("take.moved", usd=paid, day=price["as_of"], high=short_usd(most))
+        name = type_name(spec, clouds=covers_clouds(answer))
+        name += t.aside(t("gpu.of", count=gpu["count"], name=gpu_text(gpu["name"]))) if gpu else ""
+        text = t("take.run", name=name, usd=paid, hours=format_span(spec["run"]["hours"]["median"]))
+        groups.setdefault(str(spec.get("behind")), []).append(text)
+    for why, texts in groups.items():
+        yield all_of(texts, t) + t.known(f"behind.{why}", "")
 
 
 def _level_texts(section: Record, t: Texts) -> Iterator[str]:
@@ -223,7 +261,7 @@ def _level_texts(section: Record, t: Texts) -> Iterator[str]:
     'g7e.2xlarge ($62.66) and g6e.2xlarge ($63.87): costs this close count as equal, ..'."""
     answer = section["recommendation"]
     others, clouds = other_kinds(answer)[:2], covers_clouds(answer)
-    for why in (Behind.TIME, Behind.HOURLY, Behind.UNMEASURED):
+    for why in _LEVEL:
         specs = [each for each in answer["alternatives"] if each.get("behind") == why and each not in others]
         costs = [
             run_usd(spec) or per_month(spec["price"]["total_usd_per_hour"], hours_of_month(section, spec))

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
+from math import ceil
 from typing import Any
 
 from advisor.catalog.overlay import is_live, refresh_command
 from advisor.domain import HOURS_PER_MONTH, LIST, Market
+from advisor.domain.decision import TRIAL_MINUTES, trial_cost_usd
 from advisor.domain.results import unmeasured_gpu
 from advisor.messages import format_rate, format_target, short_usd, sum_of_shown
 from advisor.render.blocks import Column, Items, Look, Paragraph, Part, Section, Table, percent, plain
@@ -141,12 +143,32 @@ def _risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[s
     yield from _gambles(document["totals"], answered, t)
     yield from _run_bounds(answered, t)
     if weak := [each for each in answered if each["answer"]["spec"]["risk"] >= WEAK]:
-        yield t("totals.weak", names=_names(weak, t))
+        trials = [
+            t("totals.trial", name=each["name"][:80], **trial)
+            for each in weak[:_MOST_NAMES]
+            if (trial := trial_of(each))
+        ]
+        tries = [t("totals.try", trials=t("brief.comma").join(trials))] if trials else []
+        yield t.joined([t("totals.weak", names=_names(weak, t)), *tries])
     gpus = {id(each): _unmeasured(each["recommendation"]["recommendation"]) for each in answered}
     if never := [each for each in answered if gpus[id(each)]]:
         named = t("brief.comma").join(dict.fromkeys(filter(None, gpus.values())))
         yield t("totals.never", names=_names(never, t), gpus=named)
     yield from _price_risks(document, answered, t)
+
+
+def trial_of(section: Record) -> dict[str, str] | None:
+    """Return the minutes and dollars of a pick's trial, on demand and on one instance; None without one."""
+    answer, spec = section["recommendation"], section["answer"]["spec"]
+    if calls := calls_of_chosen(answer):
+        trial = calls[0]["trial"]
+        return {"minutes": plain(trial["minutes"]), "usd": short_usd(trial["usd"])}
+    if not section.get("trial_command"):
+        return None
+    usd = _choices(section).get(Market.ON_DEMAND, spec)["usd_per_hour"] / spec["count"]
+    starts = (answer["recommendation"].get("serving") or {}).get("ready_seconds") or {"total": 0.0}
+    minutes = ceil(TRIAL_MINUTES + starts["total"] / 60)
+    return {"minutes": plain(minutes), "usd": short_usd(trial_cost_usd(usd, minutes))}
 
 
 def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
@@ -159,8 +181,12 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     ]
     texts = []
     for upper, often, section in sorted(bounds, key=lambda bound: -bound[0])[:_MOST_NAMES]:
-        month = t.aside(t("cost.month", usd=short_usd(upper * often))) if often else ""
-        texts.append(t("totals.most_one", usd=short_usd(upper) + month, name=section["name"][:80]))
+        usd, spec = short_usd(upper), section["answer"]["spec"]
+        usd += t.aside(t("cost.month", usd=short_usd(upper * often))) if often else ""
+        about = {"usd": usd, "name": section["name"][:80], "day": spec["price_as_of"]}
+        doubt = doubt_of(spec, section_run_usd(section) or 0.0)
+        moved = short_usd(doubt["high"]) if doubt else ""
+        texts.append(t("totals.moved" if doubt else "totals.most_one", **about, moved=moved))
     if texts:
         share = percent(bounds[0][2]["answer"]["confidence"])
         yield t("totals.most", percent=share, costs=t("brief.comma").join(texts))
@@ -343,9 +369,13 @@ def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
         return lambda section: (_answered(section) or {}).get(name)
 
     def sure(section: Record) -> str:
-        chance = decision_of(section["recommendation"]).get("probability")
-        unlimited = t("sure.unlimited") if _answered(section) else ""
-        return unlimited if chance is None else percent(modest(chance))
+        chance, spec = decision_of(section["recommendation"]).get("probability"), _answered(section)
+        users = section["recommendation"]["request"].get("users")
+        if chance is None or spec is None:
+            unlimited = t("sure.users", users=users) if users else t("sure.unlimited")
+            return unlimited if spec else ""
+        share = percent(modest(chance))
+        return t("sure.unproven", percent=share) if spec["risk"] >= WEAK else share
 
     def expected(section: Record) -> str | None:
         """'2,310 images': the rate without its 'per second', which the column's heading says."""

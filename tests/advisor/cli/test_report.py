@@ -297,13 +297,39 @@ RUN = ("--task", "training", "--model", "resnet50", "--epochs", "90")
 def test_a_run_names_what_costs_the_same_what_its_trial_proves_and_what_to_do_a_line_each(shown):
     told = shown("report", *RUN, *DAY)
     (row,) = (line for line in told.splitlines() if line.startswith("- Or take:"))
-    assert re.search(r"2xlarge \(\\\$[\d.]+\).*: nearly the same cost, but slower", row)
-
+    assert re.search(r"2xlarge \(1 x .*\) \\\$[\d.]+, [\d]+ h.*: nearly the same cost, but slower; ", row)
+    usd = [float(each) for each in re.findall(r"\$([\d.]+)", row)]
+    assert usd == sorted(usd)  # in one format, the cheapest first
+    assert row.count("nearly the same cost") == 1
+    assert "at the lowest cost per run\n" in told
     rate = re.search(r"It passes at ([\d,]+) images/s, the rate promised above", told)[1]
     assert f"--target-throughput {rate.replace(',', '')} " in told
-    assert "treat it as unproven until the trial below" in told
+    trial = re.search(r"before the trial below \(10 min of rent, \\\$([\d.]+)\)\.", told)[1]
+    hourly = re.search(r"disk at \\\$([\d.]+)/h", told)[1]
+    assert float(trial) == pytest.approx(float(hourly) / 6, abs=0.01)
     assert "On the day you rent, ask again at that day's prices.\n" in told
     assert "Add --export terraform for the file that starts the machine.\n" in told
+
+
+def test_a_plan_says_once_how_far_to_trust_and_which_cost_is_the_lowest(shown, tmp_path):
+    """Users who fit are a target; a weak chance is called unproven beside what its trial costs; a bound in
+    dollars names the day of its price, and what a moved price would make of it."""
+    file = tmp_path / "spot.yaml"
+    weekly = "  - {name: Weekly, task: training, model: resnet50, epochs: 90, runs_per_month: 4}\n"
+    chat = "  - {name: Chat, task: generation, model: meta-llama/Llama-3.1-8B, users: 40}\n"
+    file.write_text(PLAN.replace("gpu: T4", "market: spot") + weekly + chat)
+    told = shown("report", "--plan", file, *DAY).replace("\u00a0", " ")
+    assert re.search(r"\| Thumbnails .* \| \d+ %, unproven \| weak \|", told)
+    assert re.search(r"little was measured\. Before you rely on them, try: Thumbnails \(10 min, \\\$0", told)
+    assert re.search(r"\| Chat .* \| 40 users fit \|", told)
+    assert "- How sure: 40 users fit; 90 % sure of at least" in told
+    moved = r"up to \\\$([\d.]+) \(.*\) for Weekly at its price of (\S+), and \\\$([\d.]+) if that moved"
+    _, day, most = re.search(moved, told).groups()
+    row = f"at the price of {day}; if that moved, up to \\${most} for a run as long as expected"
+    assert row in told
+    assert f"\\${most}." in told.partition("## Weekly")[2]  # the range beside the cost of the run
+    for per in ("month", "run", "million samples, as no target is given"):
+        assert f"at the lowest cost per {per}\n" in told
 
 
 def test_a_plan_names_the_way_to_todays_prices_and_no_unsure_machine_as_the_safe_one(shown, tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import CloseCallKind, Task
-from advisor.engine.borderline import trial_cost_usd
+from advisor.domain.decision import trial_cost_usd
 from advisor.engine.limits import chances_of_reaching
 from tests.builders import network_question
 

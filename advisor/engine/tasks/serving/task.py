@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import Relaxation
+from advisor.domain.decision import TRIAL_MINUTES
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
 from advisor.domain.money import aged_spec
 from advisor.domain.words import SIXTEEN_BIT, LlmEngine, LlmPrecision
 from advisor.engine.columns import Floats, Integers, Level
 from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
 from advisor.engine.limits import CLEARLY_LESS, GOOD_ENOUGH, Aim, Limit, closest, term_factor, terms_of
-from advisor.engine.task import EVEN, MOST_RIVALS, TRIAL_MINUTES, Contender
+from advisor.engine.task import EVEN, MOST_RIVALS, Contender
 from advisor.engine.tasks.language import (
     JudgedOffer,
     LanguageOptions,
