@@ -125,7 +125,7 @@ def _with_command(row: Row, command: Sequence[str], t: Texts) -> Row:
     return "trial", t("brief.command", trial=row[1], command=" ".join(command[:4]))
 
 
-def head_line(spec: Record, t: Texts) -> str:
+def head_line(spec: Record, t: Texts, *, clouds: bool = True) -> str:
     """'g6.xlarge + local (233 GiB)   $0.805/h, $588 a month   aws us-east-1, on-demand', or a run's cost."""
     price, paid = spec["price"] or {}, "no price"
     usd = price.get("total_usd_per_hour")
@@ -138,7 +138,7 @@ def head_line(spec: Record, t: Texts) -> str:
         paid = f"{format_usd(usd)}/h{seen}, {whole}"
     elif price:
         paid = f"{format_usd(price['usd_per_hour'])}/h without the disk, whose price is not known"
-    where = f"{place_name(spec, clouds=True)}, {spec['market']}" if spec["region"] else ""
+    where = f"{place_name(spec, clouds=clouds)}, {spec['market']}" if spec["region"] else ""
     parts = [part for part in (f"{spec_name(spec)} + {local_or_order(spec['disk'])}", paid, where) if part]
     line = "   ".join(parts)
     return line if len(line) <= WIDTH else "  ".join(parts)
@@ -323,7 +323,7 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     request, nearest, counts = document["request"], document["nearest"], document["catalog"]
     yield "for", asked
     if nearest:
-        yield "nearest", head_line(nearest, t)
+        yield "nearest", head_line(nearest, t, clouds=covers_clouds(document))
         yield "misses", t.listed(translated(text, t) for text in nearest.get("misses", ()))
         yield "does", *_rate(nearest, request, t)
         yield "bound", binding_text(nearest, t)
