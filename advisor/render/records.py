@@ -17,6 +17,7 @@ from advisor.domain import (
     Disk,
     InstanceType,
     Latency,
+    OnGpu,
     OtherSetting,
     Prediction,
     Price,
@@ -164,12 +165,23 @@ def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, An
 _OF_GPUS = ("batch_size", "precision", "memory_format", "predicted", "extrapolation")
 
 
-def gpu_prediction_block(workload: Workload | None, prediction: Prediction | None) -> dict[str, Any]:
+def gpu_prediction_block(cell: OnGpu) -> dict[str, Any]:
     """Return the part of a prediction about a GPU by itself; rates are null if no batch fits."""
-    if workload is None or prediction is None:
-        return {**dict.fromkeys(_OF_GPUS), "extrapolation": []}
-    whole = prediction_block(workload, prediction)
-    return {name: whole[name] for name in _OF_GPUS}
+    fits: dict[str, Any] = {"fits": cell.workload is not None, "largest_batch": cell.largest_batch}
+    if cell.workload is None or cell.prediction is None:
+        return {**fits, **dict.fromkeys(_OF_GPUS), "extrapolation": []}
+    whole = prediction_block(cell.workload, cell.prediction)
+    return fits | {name: whole[name] for name in _OF_GPUS}
+
+
+def too_large_text(size: int | None) -> str:
+    """'batch 512 does not surely fit', or of a question without a batch size 'no batch fits'."""
+    return f"batch {size:,} does not surely fit" if size else "no batch fits"
+
+
+def largest_text(block: Mapping[str, Any]) -> str:
+    """' (largest: 208)': the batch that surely fits a GPU, where the wanted one does not."""
+    return f" (largest: {block['largest_batch']:,})" if block.get("largest_batch") else ""
 
 
 def risk(claim: Claim) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
@@ -27,12 +28,14 @@ from advisor.render.records import (
     disk_block,
     gpu_prediction_block,
     instance_block,
+    largest_text,
     latency_block,
     prediction_block,
     price_block,
     run_block,
     same_paths,
     spread_paths,
+    too_large_text,
 )
 from advisor.render.sentences import aimed_at, bound_name, goal_text, question_text
 from advisor.render.tables import value_at
@@ -145,9 +148,7 @@ def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) 
         {
             "network": cell.network,
             "gpu": {"name": cell.gpu.name, "memory_mib": cell.gpu.memory_mib},
-            "fits": cell.workload is not None,
-            "largest_batch": cell.largest_batch,
-            **gpu_prediction_block(cell.workload, cell.prediction),
+            **gpu_prediction_block(cell),
             "relative": relative(cell.prediction, baseline.prediction),
             "relative_to": baseline.gpu.name if baseline.workload else None,
             "usd_per_gpu_hour": (price := usd.get(cell.gpu.name)),
@@ -257,12 +258,12 @@ def _missed(row: Record) -> list[str]:
 
 def notes_lines(rows: Sequence[Record]) -> list[str]:
     """Return lines for price sources, assumptions that move a price or rate, and warnings."""
-    decisive = {
-        row["instance_type"]: [text for text in row["assumptions"] if _code(text) in (DECIDES, START)]
-        for row in rows
-    }
-    warned = {row["instance_type"]: [text for text in row["warnings"] if not is_miss(text)] for row in rows}
-    prices = {row["instance_type"]: [_price_text(row)] if row["price"] else [] for row in rows}
+    prices, decisive, warned = (defaultdict[str, list[Text]](list) for _ in range(3))
+    for row in rows:  # several networks have several rows of an instance
+        name = row["instance_type"]
+        prices[name] += [_price_text(row)] if row["price"] else []
+        decisive[name] += [text for text in row["assumptions"] if _code(text) in (DECIDES, START)]
+        warned[name] += [text for text in row["warnings"] if not is_miss(text)]
     parts = (("Prices", prices), ("Assumed", decisive), ("Warnings", warned))
     return block_lines([Part(title, [Items(_by_instance(texts))]) for title, texts in parts])
 
@@ -300,7 +301,7 @@ def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], basel
     for request, rows in tables:
         base = rows[0]["relative_to"]
         is_one = f"x: rate relative to {base}"
-        too_large = f"batch {size:,} does not surely fit" if (size := request.batch_size) else "no batch fits"
+        too_large = too_large_text(request.batch_size)
         if base != baseline:
             is_one = f"{too_large} {baseline}, so {is_one}"
         columns = [
@@ -314,17 +315,12 @@ def gpus_lines(tables: Sequence[tuple[NetworkQuestion, Sequence[Record]]], basel
         ]
         about = f"samples on the device; {is_one if base else f'{too_large} any of them'}"
         lines += [str(asked_of(request)), about, "", *block_lines([Table(columns, rows)])]
-        small = [row["gpu"]["name"] + _largest(row) for row in rows if not row["fits"]]
+        small = [row["gpu"]["name"] + largest_text(row) for row in rows if not row["fits"]]
         unpriced = [row["gpu"]["name"] for row in rows if row["usd_per_gpu_hour"] is None]
         for why, names in ((too_large, small), ("no price is known", unpriced)):
             lines += folded(f"{why}: {', '.join(names)}") if names else []
         lines.append("")
     return [*lines, *folded(_ALONE)]
-
-
-def _largest(row: Record) -> str:
-    """' (largest: 208)': the batch that surely fits a GPU, where the wanted one does not."""
-    return f" (largest: {row['largest_batch']:,})" if row["largest_batch"] else ""
 
 
 _ALONE = (

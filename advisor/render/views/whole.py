@@ -23,6 +23,7 @@ from advisor.render.facts import covers_clouds, decision_of
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.markdown import rendered
 from advisor.render.price_doubt import range_message
+from advisor.render.records import largest_text, too_large_text
 from advisor.render.sentences import (
     basis_sentence,
     columns_of,
@@ -125,7 +126,8 @@ def _answer(document: Record, t: Texts) -> Iterator[Block]:
         yield from trial_leaves(document, t) if ranks else ()
         yield Paragraph(basis_sentence(spec, t))
     else:
-        yield Facts([("for", question_text(document, t)), ("does", "nothing: no batch fits its memory")])
+        nothing = f"nothing: {too_large_text(document['request']['batch_size'])}{largest_text(document)}"
+        yield Facts([("for", question_text(document, t)), ("does", nothing)])
 
 
 def _price_range(price: Record | None, t: Texts) -> str:

@@ -95,6 +95,9 @@ def test_a_batch_that_may_not_fit_names_the_largest_that_surely_does(document, s
     gpus = f"compare {training} --gpu T4,L4 --batch-size"
     assert "batch 512 does not surely fit: T4 (largest: 208), L4 (largest:" in shown(*f"{gpus} 512".split())
     assert [row["largest_batch"] for row in document(gpus, "256")["rows"]] == [208, None]
+    assert "batch 512 does not surely fit (largest: 208)" in shown(
+        *f"predict {training} --gpu T4 --batch-size 512".split()
+    )
     alone = stderr("predict", *training.split(), "--instance", "g4dn.xlarge", "--batch-size", "256")
     assert f"up to {memory['peak_mib']['upper'] / 1024:.4g} GiB of GPU memory" in alone
     assert "largest that surely fit are of 208" in alone

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Range, Task
 from advisor.engine import Preparations, recommend
-from advisor.engine.limits import GOOD_ENOUGH
+from advisor.engine.limits import good_share
 from advisor.errors import NoIntervalError, NoOfferError
 from advisor.models.performance import load_model
 from tests.advisor.engine.asking import names, reasons
@@ -32,10 +32,10 @@ EXACT, BY_SAMPLE, WEIGHED = 1 + 1e-9, 1 + 5e-4, 1.02
 
 
 def slack(request):
-    """By how much the answer may cost more: a smaller batch within 5 % of the best bound is as good."""
+    """By how much the answer may cost more: a smaller batch within a share of the best bound is as good."""
     if request.ranks_by_price:
         return EXACT if request.is_sure else WEIGHED
-    return (BY_SAMPLE if request.is_sure else WEIGHED) / GOOD_ENOUGH
+    return (BY_SAMPLE if request.is_sure else WEIGHED) / good_share(request)
 
 
 def answer_of(world, request, model=MODEL):

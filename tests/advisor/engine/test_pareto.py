@@ -72,7 +72,7 @@ def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
     for usd, rate in by_hand:
         is_near = rate >= LEAST_SHARE * chosen.prediction.lower
         is_near &= usd / rate <= chosen.spec.total_usd_per_hour / chosen.prediction.lower
-        # The recommended spec stands there at its own batch, within 5 % of its best.
+        # The recommended spec stands there at its own batch, near its best.
         assert not is_near or any(p <= usd and r >= GOOD_ENOUGH * rate for p, r in front)
     assert chosen is None or usd_and_rate(chosen) in front
     assert bool(answer.pareto) == bool(answer.chosen)

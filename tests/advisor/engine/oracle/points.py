@@ -169,7 +169,10 @@ def workloads(world, request, model, instance):
         (plain,) = model.usual_settings(
             plain, [gpu], precision=True, memory_format=False, smallest_batch=sizes[0]
         )
-    ways = dict.fromkeys([in_fp32, plain] if request.max_latency_ms is not None else [plain])
+    without_casts = in_fp32
+    if plain.precision is not in_fp32.precision:
+        without_casts = replace(in_fp32, precision=Precision.FP16)
+    ways = dict.fromkeys([plain, without_casts] if request.max_latency_ms is not None else [plain])
     return [replace(way, batch_size=size) for way in ways for size in sizes]
 
 
