@@ -249,8 +249,8 @@ def test_a_run_of_months_says_so_and_no_longer_one_is_called_safe():
 
 def test_what_costs_less_says_why_it_is_not_first_and_what_has_no_limit_is_said():
     slower = words_of("--max-price", "1")
-    assert "$72.88: costs this close count as equal, and the quicker comes first" in slower
-    assert "within 169 h (7 days) and $136; no limit on hours or cost" in slower
+    assert "$72.88: nearly the same cost, but slower" in slower
+    assert "within 169 h (7 days) and $135; no limit on hours or cost" in slower
 
 
 def test_the_nearest_costs_least_and_ways_out_begin_with_another_market_and_end_with_less_work():
