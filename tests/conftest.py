@@ -41,7 +41,7 @@ settings.register_profile(
     max_examples=20,
     suppress_health_check=(HealthCheck.too_slow, HealthCheck.function_scoped_fixture),
 )
-settings.register_profile("full", settings.get_profile("quick"), max_examples=100)
+settings.register_profile("full", settings.get_profile("quick"), max_examples=50)
 settings.register_profile(
     "night", settings.get_profile("quick"), derandomize=False, max_examples=1000, print_blob=True
 )

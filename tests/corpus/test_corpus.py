@@ -12,9 +12,9 @@ from tests.corpus.__main__ import ANSWERS, UNEXPLAINED, differences_by_reason, r
 
 @pytest.mark.slow
 def test_answers_are_those_of_the_frozen_build(tmp_path):
-    """Of every sixth question and refusal; `python -m tests.corpus` asks all."""
+    """Of every ninth question and refusal; `python -m tests.corpus` asks all."""
     new = tmp_path / "new.jsonl.gz"
-    subprocess.run([sys.executable, "-m", "tests.corpus", "make", "--every", "6", new], check=True)
+    subprocess.run([sys.executable, "-m", "tests.corpus", "make", "--every", "9", new], check=True)
     left = differences_by_reason(ANSWERS, new).get(UNEXPLAINED, [])
-    assert len(read(new)) >= 120
+    assert len(read(new)) >= 80
     assert not left, left[:3]

@@ -245,8 +245,8 @@ def test_all_extras_resolve_together(version, wheel, tmp_path):
     python = interpreter(version)
     if python is None:
         pytest.skip(f"no Python {version} here")
-    subprocess.run([python, "-m", "venv", tmp_path / "env"], check=True)
-    command = [tmp_path / "env" / "bin" / "python", *PIP, "install", "--dry-run", "--quiet"]
+    subprocess.run([python, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    command = [sys.executable, *PIP, "--python", tmp_path / "env", "install", "--dry-run", "--quiet"]
     subprocess.run([*command, "-c", CONSTRAINTS, f"{wheel}[{','.join(EXTRAS)}]"], check=True)
 
 

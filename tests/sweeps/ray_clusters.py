@@ -36,7 +36,12 @@ def cluster_of(*nodes: Mapping[str, float]) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+    head = {
+        "num_cpus": 0,
+        "include_dashboard": False,
+        "include_log_monitor": False,
+        "object_store_memory": _STORE_BYTES,
+    }
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         for node in nodes:
@@ -118,6 +123,7 @@ def started_node(folder, *options, inside=(), **settings):
         *options,
         f"--temp-dir={folder}",
         f"--object-store-memory={_STORE_BYTES}",
+        "--include-log-monitor=false",  # a process a node that nobody reads
         "--dashboard-agent-listen-port=0",
     ]
     tag = {"RAY_TEST_NODE": secrets.token_hex(8)}
@@ -146,7 +152,9 @@ def _end_all(is_ours: Callable[[psutil.Process], bool]) -> None:
     for entry in psutil.process_iter():
         with suppress(psutil.Error):
             if is_ours(entry):
-                entry.kill()
+                # A node's agents hide their words and environment, and outlive it by minutes.
+                for process in (*entry.children(), entry):
+                    process.kill()
 
 
 _DRIVER = """

@@ -69,8 +69,8 @@ def test_a_kind_whose_nodes_never_come_costs_those_trials_only(on):
 
 
 def test_a_hung_trial_is_ended_and_costs_itself_only(on):
-    # A trial is given its limit for each repeat, the longest pauses and a minute: 20 s in all.
-    limit_seconds = (20 - 60 - LONGEST_PAUSES) / (REPEATS_WHEN_SPOILED + 1)
+    # A trial is given its limit for each repeat, the longest pauses and a minute: 10 s in all.
+    limit_seconds = (10 - 60 - LONGEST_PAUSES) / (REPEATS_WHEN_SPOILED + 1)
     executor = on(ray_clusters.measured_never, timeout_of=lambda _trial: limit_seconds)
     rows = rows_of(executor, trials := numbered(6))
     assert rows[trials[0].trial_id].status is Status.TIMED_OUT
