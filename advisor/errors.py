@@ -175,6 +175,9 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
         ("inference", "training"),
     ),
     ("export", "k8s"): ("kubernetes",),
+    **dict.fromkeys((("command", name) for name in ("offers", "price", "prices")), ("catalog",)),
+    ("command", "plan"): ("report", "sweep"),
+    ("command", "run"): ("sweep", "schedule"),
     **dict.fromkeys((("cloud", name) for name in ("amazon", "ec2")), ("aws",)),
     **dict.fromkeys((("cloud", name) for name in ("google", "gce", "google cloud")), ("gcp",)),
     ("cloud", "microsoft"): ("azure",),
@@ -199,6 +202,7 @@ def unknown_name(
 
     names = {known_name.casefold(): known_name for known_name in sorted(known)}
     close = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
+    close = close or [each for each in names if name[1:] and each.startswith(name.casefold())][:3]
     near = [meant for meant in _MEANT.get((kind, name.casefold()), ()) if meant in names]
     near = near or [names[known_name] for known_name in close]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""

@@ -43,9 +43,10 @@ _PREDICTORS = {
 def fit(source: Path | None, out: Path | None, reset: bool, output: str) -> None:
     """Update the predictor by your measurements, and report its error on held-out trials.
 
-    Your trials move what ships as far as they tell, most of all for their own CPU. The error is
-    five-fold over configurations. Steps of real GPUs, and layers timed by `advisor probe`, update the
-    predictions for those GPUs and networks. Emulated GPUs keep their published step times.
+    Your trials change the bundled predictor as far as they are evidence, most of all for the CPU they ran
+    on. The error is that of a five-fold cross-validation over configurations. Steps of real GPUs, and
+    layers timed by `advisor probe`, update the predictions for those GPUs and networks. Emulated GPUs keep
+    their published step times.
 
     \b
     advisor fit

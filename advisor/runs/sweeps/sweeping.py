@@ -191,9 +191,10 @@ def disk_rate(text: str) -> DiskRate:
     try:
         disk_type, size_gib = disks.parse(text)
     except UsageError as error:
-        raise UsageError(
-            "{error}", error=error, hint="or a rate of your own: slow=20MiB/s,500iops"
-        ) from error
+        if error.code == "unknown_name":
+            near = str(error.hint).rstrip("?")
+            error.hint = f"{near}, or a rate of your own: slow=20MiB/s,500iops"
+        raise
     return disks.rate(DiskChoice(type=disk_type, size_gib=size_gib or _DEFAULT_DISK_GIB))
 
 
@@ -261,7 +262,7 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
             "no accelerator '{value}'",
             value=text,
             field="accelerator",
-            hint="known: cuda, cuda:<GPU>, cpu, emulated:<GPU>",
+            hint="known: cuda, cpu, cuda:T4 (that card), emulated:T4 (its known step times)",
         ) from error
     if accelerator.is_gpu and not elsewhere and not has_cuda():
         raise error_in(
