@@ -33,7 +33,7 @@ from advisor.errors import NoOfferError, UsageError
 from advisor.messages import Message
 from advisor.models.performance.memory.peak import usable_mib
 from advisor.models.performance.model import PerformanceModel
-from advisor.models.performance.settings import holds_in_fp16
+from advisor.models.performance.settings import OVERFLOWS_IN_FP16
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion as SpecRequest
 
@@ -225,7 +225,7 @@ def workloads_on(
     batches = {name: batches_of(request, workload) for name, workload in settings.items()}
     if request.max_latency_ms is not None:
         # With few samples, kernel launches take most of the time, and casts add some: all in fp16 is faster.
-        in_fp16 = request.precision is None and holds_in_fp16(model.table.of(plain))
+        in_fp16 = request.precision is None and not request.network.startswith(OVERFLOWS_IN_FP16)
         half = batches_of(request, replace(plain, precision=Precision.FP16)) if in_fp16 else batches[""]
         for name, each in list(batches.items()):
             second = half if each[0].precision is not plain.precision else batches[""]

@@ -53,7 +53,7 @@ _LEAST_TF32 = 0.02
 
 
 # Families that were trained in bf16 and overflow in fp16, as the documentation of transformers says.
-_OVERFLOWS_IN_FP16 = ("t5", "mt5", "pegasus", "gemma")
+OVERFLOWS_IN_FP16 = ("t5", "mt5", "pegasus", "gemma")
 # Tensor cores do 16 bits at least this much faster than the other units do 32.
 _TENSOR_CORES = 3.0
 
@@ -99,12 +99,7 @@ def _autocast(gpu: Gpu, facts: NetworkFacts) -> Precision:
     if capability >= AMPERE and gpu.bf16_tflops:
         return Precision.BF16
     has_cores = capability >= _VOLTA and (gpu.fp16_tflops or 0.0) >= _TENSOR_CORES * gpu.fp32_tflops
-    return Precision.AMP if has_cores and holds_in_fp16(facts) else Precision.FP32
-
-
-def holds_in_fp16(facts: NetworkFacts) -> bool:
-    """Whether a network's values stay within the range of fp16."""
-    return not facts.name.startswith(_OVERFLOWS_IN_FP16)
+    return Precision.AMP if has_cores and not facts.name.startswith(OVERFLOWS_IN_FP16) else Precision.FP32
 
 
 class Setting(Struct, frozen=True):

@@ -204,12 +204,9 @@ def largest_batch(
 ) -> int | None:
     """The largest batch whose upper bound fits the card; None where that of one row does not."""
     usable = usable_mib(memory_mib)
-
-    def fits(batch: int) -> bool:
-        wanted = replace(conditions, batch_size=batch)
-        return gpu_peak(profile, wanted, confidence).upper_mib <= usable
-
-    return largest_that(fits)
+    return largest_that(
+        lambda size: gpu_peak(profile, replace(conditions, batch_size=size), confidence).upper_mib <= usable
+    )
 
 
 def largest_that(fits: Callable[[int], bool]) -> int | None:
