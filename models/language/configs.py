@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -205,8 +204,9 @@ class LanguageModels:
                 why = Message(refused.text, model=name)
                 return UsageError(why, field="model", hint=hint, code="uncovered_model")
         part = _loose(name.rpartition("/")[2])
-        most = max(_FAMILY, *(_shared(part, own) for own in self._by_name))
-        near = (own for own in self._by_name if part in own or _shared(part, own) == most)
+        starts = [part[:size] for size in range(len(part), _FAMILY - 1, -1)]
+        start = next((each for each in starts if any(own.startswith(each) for own in self._by_name)), part)
+        near = (own for own in self._by_name if part in own or own.startswith(start))
         within = [entry for own in near for entry in self._by_name[own]]
         words = re.findall(r"[a-z]+|[0-9.]+b?", name.rpartition("/")[2].casefold())
         # 'llama-70b' is first of all a Llama of any version with 70B.
@@ -233,11 +233,6 @@ def _is_version(entry: str, words: Sequence[str]) -> bool:
     own = re.findall(r"[a-z]+|[0-9.]+b?", entry.rpartition("/")[2].casefold())
     own = own[own[0] == "meta" :]
     return [word for word in own if word in words or not word.replace(".", "").isdigit()] == list(words)
-
-
-def _shared(name: str, other: str) -> int:
-    """The number of characters that two names begin with alike."""
-    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False))])
 
 
 def _shortest(names: Iterable[str]) -> tuple[str, ...]:
