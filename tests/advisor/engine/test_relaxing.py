@@ -238,7 +238,7 @@ OPTIONS["max_run_usd"] = "--max-cost to "
 def test_what_the_error_says_to_relax_really_helps(limits):
     message = str(no_offer(with_ways(task(), answered(question(accelerated_only=True, **limits)))))
     named = [name for name in limits if OPTIONS.get(name, "\n") in message]
-    needed = {name: float(message.split(OPTIONS[name])[1].split()[0]) for name in named}
+    needed = {name: float(message.split(OPTIONS[name])[1].split()[0].rstrip(",")) for name in named}
     assert answered(question(accelerated_only=True, **limits | needed)).chosen is not None
 
 
