@@ -6,7 +6,7 @@ do not fit are shortened or left to `--explain`; no text is cut off and the ques
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf
+from math import ceil, inf
 from typing import Any
 
 from advisor.domain import ESTIMATED, Market, Task
@@ -248,13 +248,13 @@ def _assumed(document: Record, t: Texts, spell: Spell, codes: Sequence[str] = (D
 
 
 def _bound(spec: Record, request: Record, t: Texts) -> list[str]:
-    """Return what binds the rate and, if one instance alone could not hold all users, how many it could."""
+    """Return what binds the rate and, if memory alone takes that many instances, the users that one holds."""
     text, serving = binding_text(spec, t), spec.get("serving")
     users = request.get("users")
     if not (serving and users and spec["count"] > 1):
         return [text]
     each = serving["memory_per_gpu"]["largest_concurrency"] * serving["placement"]["replicas"]
-    if each >= users or request["think_seconds"]:
+    if request["think_seconds"] or ceil(users / each) != spec["count"]:
         return [text]
     return [t("brief.alone", bound=text, held=f"{each:,}", users=f"{users:,}"), text]
 
