@@ -237,7 +237,7 @@ class Catalog:
     def require_region(self, region: str, cloud: str) -> None:
         """`UsageError` with near names for an unknown region."""
         if region not in self.known_regions(cloud):
-            raise unknown_region(region, self.known_regions(cloud))
+            raise unknown_region(region, self.known_regions(cloud), [cloud])
 
     def require_gpu(self, name: str, cloud: str) -> None:
         """`UsageError` with near names for a GPU that no data sheet and no type has."""

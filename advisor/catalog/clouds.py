@@ -5,11 +5,13 @@ recommendation, so the search reads their table cells without records."""
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -420,18 +422,31 @@ def require_region(region: str, clouds: Sequence[Cloud]) -> None:
     known = {name for cloud in clouds for name in cloud.instances.regions}
     if region not in known:
         # A type that no known region offers has an empty region name.
-        raise unknown_region(region, (known | set(priced)) - {""})
+        raise unknown_region(region, (known | set(priced)) - {""}, [cloud.name for cloud in clouds])
     raise NoOfferError(
         f"no prices of region {region} are in the catalogue; regions with prices: {', '.join(priced)}"
     )
 
 
-def unknown_region(region: str, known: Iterable[str]) -> UsageError:
-    """The error for a region that is not among the `known` ones, or for several at once."""
+# Regions with the city, then the state or country, that they are named after in the clouds' documentation.
+_PLACES = Path(__file__).parents[1] / "data" / "region_places.csv"
+
+
+def unknown_region(region: str, known: Iterable[str], clouds: Collection[str]) -> UsageError:
+    """The error for a region that is not among the `known` ones of these clouds, or for several at once. The
+    name of a place leads to the regions there: 'did you mean eu-central-1 (Frankfurt)?'."""
     if "," in region or region in ("any", "all"):
         said = Message("{region} takes one region", region=FieldName("region"))
         return UsageError(said, hint="ask once for each of them", field="region")
-    return unknown_name("region", region, known, field="region")
+    error, place = unknown_name("region", region, known, field="region"), region.casefold()
+    with _PLACES.open(encoding="utf-8") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["cloud"] in clouds or "any" in clouds]
+    there = {row["region"]: row for row in rows if place in row["places"].casefold().split(";")}
+    if near := sorted(name for name in known if name in there):
+        texts = [f"{name} ({there[name]['places'].partition(';')[0]})" for name in near]
+        error.hint = Message("did you mean {names}?", names=" or ".join(texts))
+        error.suggestions = tuple(near)
+    return error
 
 
 def why_closed(closed: NotOrderable) -> Message:

@@ -214,7 +214,12 @@ class ReportGroup(SectionedCommand, click.Group):
     help="Saved `recommend -o json` (repeatable) or saved report; - reads stdin.",
 )
 @click.option("--title", help="Title.  [default: the workload or the plan's title]")
-@click.option("--date", "as_of", type=DAY, help="Date of the report; ages count from it.  [default: today]")
+@click.option(
+    "--date",
+    "as_of",
+    type=DAY,
+    help="Date of the report; ages count from it, prices stay those known now.  [default: today]",
+)
 @typed_option(
     Choice("report format", REPORT_FORMATS),
     "--format",

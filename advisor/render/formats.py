@@ -56,15 +56,15 @@ def _json(document: Document, _language: str) -> str:
 
 
 def report_markdown(document: Document, language: str) -> str:
-    """Return the report as Markdown, without details if they would make it too long to paste."""
+    """Return the report as Markdown, with less of it if it would be too long to paste."""
     from advisor.render.markdown import page_markdown
     from advisor.render.views.report import COMMENT, report_page
 
-    whole, brief = COMMENT
-    text = page_markdown(report_page(document, language, whole))
-    if len(text) <= MOST_CHARACTERS:
-        return text
-    return page_markdown(report_page(document, language, brief))
+    for room in COMMENT:
+        text = page_markdown(report_page(document, language, room))
+        if len(text) <= MOST_CHARACTERS:
+            break
+    return text
 
 
 def _xlsx(document: Document, language: str) -> bytes:

@@ -37,12 +37,14 @@ _NOTHING_PERCENT = 0.05
 
 class Room(NamedTuple):
     """How much of a report to show: for up to how many workloads, and how many rows of each long table.
-    `brief` says why there are neither charts nor tables. The data formats always have everything."""
+    `brief` says why there are no appendices, and without `has_costs` neither costs nor next steps. The data
+    formats always have everything."""
 
     workloads: float
     rows: int = 0
     alternatives: int = 100
     brief: str = ""
+    has_costs: bool = True
 
     @property
     def is_tight(self) -> bool:
@@ -256,16 +258,17 @@ def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
         t,
         ("what", lambda age: t.known("age." + age["what"], age["what"])),
         ("as_of", "as_of", Look.DAY),
-        (
-            "age",
-            lambda age: t("days.one" if age["age_days"] == 1 else "days", days=f"{age['age_days']:,}"),
-            Look.WHOLE,
-        ),
+        ("age", lambda age: _age(age["age_days"], t), Look.WHOLE),
         ("kind", lambda age: t.known("kind." + age["kind"], age["kind"]), Look.NAME),
         ("source", "source", Look.LONG),
     )
     if section["data_ages"]:
         yield Part(t("ages.title"), [Table(columns, section["data_ages"])], detail=True)
+
+
+def _age(days: int, t: Texts) -> str:
+    """'133 days'; a report of an earlier day may hold data of a later one."""
+    return t("days.after") if days < 0 else t("days.one" if days == 1 else "days", days=f"{days:,}")
 
 
 def _shortened(

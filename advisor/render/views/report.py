@@ -89,9 +89,13 @@ _UNSURE = (Behind.PRICE, Behind.UNMEASURED)
 
 
 # These limits keep a file below 1.5 MB for any number of workloads.
-FILE = (Room(10, rows=12), Room(50, rows=2, alternatives=2), Room(inf, brief="totals.brief"))
+FILE = (Room(10, rows=12), Room(50, rows=2, alternatives=2), Room(inf, brief="totals.brief", has_costs=False))
 # These limits keep Markdown within the maximum length of a comment.
-COMMENT = Room(inf, rows=6, alternatives=8), Room(inf, brief="markdown.brief")
+COMMENT = (
+    Room(inf, rows=6, alternatives=8),
+    Room(inf, brief="markdown.pages"),
+    Room(inf, brief="markdown.brief", has_costs=False),
+)
 
 
 def report_page(document: Record, language: str, room: Room) -> Page:
@@ -152,7 +156,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     yield Paragraph(t.joined([headline(answer, t), *_cost_sentences(section, t)]), "answer")
     yield _payers_facts(section, t)
     leaves = [*_unproven(section, t), *trial_leaves(answer, t)]
-    trial = trial_of(section) if facts["spec"]["risk"] >= WEAK and not room.brief else None
+    trial = trial_of(section) if facts["spec"]["risk"] >= WEAK and room.has_costs else None
     unproven = [t("answer.unproven", **trial)] if trial else []
     yield Paragraph(t.joined([basis_sentence(answer["recommendation"], t), *unproven]), "note")
     if live := answer.get("live"):
@@ -162,7 +166,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     if price := list(price_call_leaves(answer, t)):
         whole = [leaf._replace(text=_capitalised(leaf.text)) for leaf in price if isinstance(leaf, Paragraph)]
         yield Part(t("price_call.title"), [*whole, *(leaf for leaf in price if isinstance(leaf, Command))])
-    if not room.brief:
+    if room.has_costs:
         if section["costs"] and section["costs"]["choices"]:
             yield _costs(section, t)
         yield Part(t("compared.title"), list(_compared(section, t, room)))

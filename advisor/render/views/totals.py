@@ -214,7 +214,8 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
     specs = [section["answer"]["spec"] for section in answered]
     if listed := [spec["price_as_of"] for spec in specs if spec.get("price_kind", LIST) == LIST]:
         age = (date.fromisoformat(document["as_of"]) - date.fromisoformat(min(listed))).days
-        yield t.joined([t("totals.age", day=min(listed), days=age), *_how_to_check(answered, t)])
+        if age >= 0:  # a report of an earlier day has the prices of today
+            yield t.joined([t("totals.age", day=min(listed), days=age), *_how_to_check(answered, t)])
 
 
 def _how_to_check(answered: Sequence[Record], t: Texts) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What a wrong row of the bundled data would break; a bundle that is not whole is refused."""
 
+import csv
 import hashlib
 import json
 import shutil
@@ -124,6 +125,12 @@ def test_second_threads_gain_a_third_and_nothing_where_a_vcpu_is_a_core(catalog,
     whole = [instance for instance in instances if instance.vcpus == instance.physical_cores]
     assert catalog.instance("c7a.large") in whole
     assert all(instance.cpu.second_thread_yield == 0 for instance in whole)
+
+
+def test_each_region_with_a_place_is_one_that_its_cloud_has(catalog):
+    with (DATA_FOLDER / "region_places.csv").open(encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            assert row["region"] in catalog.known_regions(row["cloud"])
 
 
 def test_files_are_those_of_the_manifest(manifest):

@@ -291,6 +291,24 @@ def test_the_sums_that_a_plan_shows_are_those_of_its_rows(shown, tmp_path):
     assert f"**\\${sum(months):,.0f} a month for 4 workloads" in told
 
 
+def test_a_long_report_for_a_comment_keeps_costs_and_next_steps(shown, tmp_path):
+    rates = range(500, 3500, 500)
+    rows = "".join(
+        f"  - {{task: inference, model: googlenet, target_throughput: {rate}}}\n" for rate in rates
+    )
+    told = shown("report", "--plan", _written(tmp_path / "long.yaml", f"workloads:\n{rows}"), *DAY)
+    assert len(told) < 60_000
+    assert "Shortened to what fits into a comment on GitHub: the appendices are in" in told
+    assert "## Appendix" not in told
+    assert told.count("### What to do next") == told.count("### What it costs") == len(rates)
+
+
+def test_an_earlier_day_gives_no_negative_age(shown):
+    told = shown("report", *QUESTION, "--date", "2026-06-01")
+    assert "| after the report's day |" in told
+    assert not re.search(r"-\d+ days", told)
+
+
 RUN = ("--task", "training", "--model", "resnet50", "--epochs", "90")
 
 

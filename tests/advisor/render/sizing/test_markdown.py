@@ -39,7 +39,7 @@ def test_many_workloads_are_told_shortly_enough_to_be_pasted():
     document["workloads"] *= 12
     text = report_markdown(document, "en")
     assert len(text) <= MOST_CHARACTERS
-    assert "HTML and XLSX" in text
+    assert "HTML, PDF and XLSX" in text
     assert text.count("**Rent g4dn.2xlarge + local disk") == 12
 
 
