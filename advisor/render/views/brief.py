@@ -486,6 +486,8 @@ def sure_text(document: Record, t: Texts) -> str:
         return t("brief.unlimited", percent=sure, most=_most_of_run(spec, t))
     unit = t.known(f"unit.{predicted['unit']}", predicted["unit"])
     bounds = f"{lower_rate(predicted['throughput']['lower'])} {unit}"
+    if users := document["request"].get("users"):
+        return t("brief.users_fit", users=f"{users:,}", percent=sure, bounds=bounds)
     return t("brief.unaimed", percent=sure, bounds=bounds)
 
 
@@ -523,7 +525,8 @@ def _other(spec: Record, document: Record, t: Texts, *, is_short: bool) -> str:
         never += [translated(spec["price"]["terms"], t)] if _is_of_others(spec) else []
         kin = chosen["gpu"] or {}
         is_kin = spec["gpu"]["name"] == kin.get("name") or spec["gpu"]["count"] != kin.get("count")
-        number = f"{spec['gpu']['count']} x " if spec.get("run") and is_kin else ""
+        is_counted = spec["gpu"]["count"] > 1 or (spec.get("run") and is_kin)
+        number = f"{spec['gpu']['count']} x " if is_counted else ""
         gpu = t.aside(t("brief.comma").join([number + gpu_text(spec["gpu"]["name"]), *never]))
     run, predicted = spec.get("run"), spec["predicted"]
     says = [f"{ordered_name(spec)}{gpu}{place} {costs}"]

@@ -231,11 +231,9 @@ def _payers_facts(section: Record, t: Texts) -> Facts:
 
 
 def _sure_texts(section: Record, sure: str, t: Texts) -> Iterator[str]:
-    """Yield how sure the answer is; without a chance also the users that fit, and a moved price."""
-    spec, users = section["answer"]["spec"], section["recommendation"]["request"].get("users")
-    run, is_likely = section_run_usd(section), section["recommendation"]["recommendation"]["probability"]
-    if users and is_likely is None:
-        yield t("sure.users", users=users)
+    """Yield how sure the answer is; without a chance also what a moved price would cost."""
+    spec, run = section["answer"]["spec"], section_run_usd(section)
+    is_likely = section["recommendation"]["recommendation"]["probability"]
     yield sure
     if run and is_likely is None and (doubt := doubt_of(spec, run)):
         yield t("sure.moved", day=spec["price_as_of"], usd=short_usd(doubt["high"]))
