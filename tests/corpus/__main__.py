@@ -1,6 +1,8 @@
 """`python -m tests.corpus make [--wheel WHEEL] OUT` asks a build; `compare OLD NEW` compares two.
 
-Without a wheel this tree is asked. `answers.jsonl.gz` are those of the build before the rooms were rebuilt.
+Without a wheel this tree is asked. `questions.jsonl` were drawn once, over all tasks, clouds, markets and
+limits: half of the limits so tight that nothing answers, a refusal with one thing wrong. Their answers are
+frozen, so they are not drawn again. `answers.jsonl.gz` are those of the build before the rooms were rebuilt.
 `compare` prints what differs, counted by kind, and ends with 1 where a difference has no reason in
 `reasons.json`: a list of `kind`, `where` and `reason`. `where` is a path in the document, which covers what
 is beneath it, or `text`, `stderr` or `code`."""
@@ -123,17 +125,6 @@ def reason_of(where: str, reasons: list[dict[str, str]]) -> str | None:
         if where == reason["where"] or where.startswith(f"{reason['where']}."):
             return reason["kind"]
     return None
-
-
-@corpus.command()
-@click.option("--seed", default=38)
-@click.option("--count", default=600)
-def draw(seed: int, count: int) -> None:
-    """Write the questions anew."""
-    from tests.corpus.drawing import questions, refusals
-
-    lines = [json.dumps(words) for words in (*questions(seed, count), *refusals())]
-    QUESTIONS.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
