@@ -57,22 +57,8 @@ class PostgreSQL:
         password = self._folder / "password"
         password.write_text(PASSWORD)
         password.chmod(0o644)
-        self._run(
-            "initdb",
-            "-D",
-            self._data,
-            "-U",
-            "advisor",
-            "--pwfile",
-            password,
-            "--auth",
-            "scram-sha-256",
-            "--encoding",
-            "UTF8",
-            "--locale",
-            "C",
-            "--no-sync",
-        )
+        how = ["-U", "advisor", "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"]
+        self._run("initdb", "-D", self._data, "--pwfile", password, *how)
         with (self._data / "pg_hba.conf").open("a") as file:
             file.write("host all all samenet scram-sha-256\n")
         self.start()

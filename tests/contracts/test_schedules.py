@@ -80,12 +80,6 @@ class TestSchedules:
         assert (kept.command, kept.budget_usd, kept.misfire) == (new.command, 20.0, Misfire.SKIP)
         assert kept.considered_until == NOW
 
-    def test_the_same_schedule_again_is_there_already_and_another_one_is_refused(self, book):
-        kept = book.add(schedule(), now=NOW)
-        assert book.add(schedule(), now=NOW + 9) == kept
-        with pytest.raises(UsageError, match="a schedule 'weekly' already"):
-            book.add(schedule(cron="0 4 * * 1"), now=NOW)
-
     def test_of_many_that_add_one_name_at_once_one_is_kept(self, book):
         all_at_once(lambda: book.add(schedule(), now=NOW))
         assert len(book.all()) == 1
@@ -96,11 +90,6 @@ class TestSchedules:
         assert book.runs.open() == []
         assert "removed" in book.runs.numbered(run.number).note
         assert book.add(schedule(cron="0 4 * * 1"), now=NOW).number != run.schedule
-
-    def test_an_unknown_name_gets_the_nearest(self, book):
-        book.add(schedule(), now=NOW)
-        with pytest.raises(UsageError, match="did you mean weekly"):
-            book.named("weakly")
 
     def test_one_of_many_daemons_has_the_lock_and_the_next_one_gets_it_from_its_end_on(self, book):
         taken = all_at_once(lambda: book.lead(this_process()))

@@ -72,17 +72,20 @@ def row(memory_mib=1024.0, **changes):
 
 class AtOnce:
     """An executor that measures at once and notes what it was given; Ctrl-C comes after so many. Rows have
-    these values, and those that `of` gives the row of a number, from 1."""
+    the values of `row`, and those that `of` gives the row of a number, from 1."""
 
-    def __init__(self, stop_after=None, of=lambda _number: {}, **values):
-        self.given, self._stop_after, self._of, self._values = [], stop_after, of, values
+    def __init__(self, stop_after=None, of=lambda _number: {}, **row):
+        self.given, self._stop_after, self.of, self.row = [], stop_after, of, row
+
+    def refuse_impossible(self, trials):
+        pass
 
     def execute(self, trials):
         for entry in trials:
             if len(self.given) == self._stop_after:
                 raise KeyboardInterrupt
             self.given.append(entry)
-            yield measurement(trial=entry, **{**self._values, **self._of(len(self.given))})
+            yield measurement(trial=entry, **{**self.row, **self.of(len(self.given))})
 
     def close(self):
         pass

@@ -210,19 +210,8 @@ def test_a_safe_spec_beyond_reason_gives_way_to_the_limit_that_the_chosen_one_su
 
 
 def test_what_a_smaller_format_would_cost_is_what_asking_for_it_costs_where_prices_are_old():
-    asked = [
-        "recommend",
-        "--task",
-        "generation",
-        "--model",
-        "llama-3.3-70b",
-        "--users",
-        "100",
-        "--max-tpot-ms",
-        "50",
-        "--cloud",
-        "any",
-    ]
+    words = "recommend --task generation --model llama-3.3-70b --users 100 --max-tpot-ms 50 --cloud any"
+    asked = words.split()
     steps = document_of(asked)["serving"]["steps"]
     step = next(step for step in steps if step["option"] == "--precision fp8")
     first = document_of([*asked, "--precision", "fp8"])["recommendation"]

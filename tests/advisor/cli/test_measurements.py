@@ -1,7 +1,6 @@
 """Commands that read the store: damage is told and hides nothing, and nothing is changed."""
 
 import json
-import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -11,6 +10,7 @@ from advisor.domain import Status
 from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.formats import to_jsonl
+from tests.advisor.store.test_faults import execute
 from tests.sweeps.builders import measurement, resources, trial
 
 
@@ -86,12 +86,6 @@ def database(tmp_path, monkeypatch):
     path = tmp_path / "m.sqlite"
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{path}")
     return path
-
-
-def execute(path, statement):
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(statement)
-        connection.commit()
 
 
 @pytest.mark.parametrize("command", [*READERS, AS_JSON])

@@ -55,12 +55,6 @@ def document(shown):
     return made
 
 
-def test_a_question_gives_a_report_on_stdout(shown):
-    out = shown("report", *QUESTION, *DAY, quiet=True)
-    assert out.startswith("# googlenet inference")
-    assert shown("report", *QUESTION, *DAY) == out
-
-
 def test_specs_that_no_curve_draws_are_compared_by_their_own_price(shown):
     words = ["--task", "inference", "--model", "bert-base-uncased", "--target-throughput", "800"]
     out = shown("report", *words, "--cloud", "azure", "--region", "eastus", "--market", "spot", *DAY)

@@ -65,7 +65,8 @@ def test_other_workloads_of_the_table_are_its_history(answer, stderr, tmp_path):
 @pytest.fixture
 def grid(images, measured):
     """A grid over a few images; the second trial dies for want of memory."""
-    measured.others[1] = {"status": Status.OUT_OF_MEMORY, "step_seconds": (), "reason": "killed"}
+    killed = {"status": Status.OUT_OF_MEMORY, "step_seconds": (), "reason": "killed"}
+    measured.of = lambda number: killed if number == 2 else {}
     return (
         *shlex.split("--networks alexnet --tasks inference --vcpus 0.5,1 --memory 1GiB,2GiB,4GiB"),
         *shlex.split("--disks slow=12MiB/s,unlimited --accelerator emulated:T4 --data"),
@@ -89,7 +90,7 @@ def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(answer, g
 
 
 def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(stderr, grid, measured):
-    measured.others = {}
+    measured.of = lambda _number: {}
     measured.row |= {"status": Status.FAILED, "step_seconds": ()}
     question = ("run", *map(str, grid), "--budget", "2trials", "--executor", "process")
     err = stderr("sweep", *question, code=1)

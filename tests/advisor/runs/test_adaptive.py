@@ -15,6 +15,7 @@ from advisor.store.measurements import open_store
 from advisor.sweeps.planning.plan import merged
 from tests.models.performance.synthetic import measure, measurement, true_parameters
 from tests.models.performance.test_surface import grid
+from tests.sweeps.builders import AtOnce
 
 # Trials of one batch do not know each other's endings.
 _ONE_BATCH = 4
@@ -171,26 +172,16 @@ def test_the_first_trials_stay_the_same_on_whichever_cpu_one_was_measured(truth)
     assert again.done[:6] == standing.done[:6]
 
 
-class _Fake:
-    def __init__(self, truth):
-        self.truth, self.given = truth, []
-
-    def refuse_impossible(self, trials):
-        pass
-
+class _Fake(AtOnce):
     def execute(self, trials):
-        for trial in trials:
-            self.given.append(trial.trial_id)
-            yield self.truth[trial.trial_id]
-
-    def close(self):
-        pass
+        return (self.truth[row.trial.trial_id] for row in super().execute(trials))
 
 
 @pytest.fixture
 def fake(truth, monkeypatch):
     """What executes the trials; it notes which it was given."""
-    fake = _Fake(truth)
+    fake = _Fake()
+    fake.truth = truth
     monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda _measure: fake)
     return fake
 

@@ -23,16 +23,17 @@ from advisor.sweeps.run import queue
 from advisor.sweeps.run.queue import leasing
 from advisor.sweeps.run.runner import RETRIED, run_sweep
 from advisor.sweeps.trial.ownership import this_process
-from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
+from tests.sweeps.builders import TIME_BOX, AtOnce, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 13)]
 
 
-class Slow:
+class Slow(AtOnce):
     """Takes a moment a trial, and notes which it measured."""
 
     def __init__(self, name, seconds=0.02, status=Status.OK):
-        self.name, self.given = name, []
+        super().__init__()
+        self.name = name
         self._seconds, self._status = seconds, status
 
     def execute(self, trials):
@@ -40,9 +41,6 @@ class Slow:
             self.given.append(entry)
             time.sleep(self._seconds)
             yield measurement(trial=entry, started_at=f"{self.name} {len(self.given)}", status=self._status)
-
-    def close(self):
-        pass
 
 
 class Ahead(Slow):

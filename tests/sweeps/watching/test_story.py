@@ -24,7 +24,7 @@ from advisor.sweeps.trial.child import started_worker
 from advisor.sweeps.trial.trial_process import measure_trial
 from advisor.sweeps.watching import logfile
 from tests.rows import table
-from tests.sweeps.builders import measurement, resources, trial
+from tests.sweeps.builders import AtOnce, measurement, resources, trial
 
 CASES = table("sweeps_cases")
 
@@ -33,16 +33,13 @@ SPOILED = {"status": "contaminated", "started_at": "2026-07-20T09:59:00+00:00"}
 SPOILED["environment"] = {"other_cores": 0.7}
 
 
-class Attempting:
+class Attempting(AtOnce):
     """Each trial once spoiled by neighbours, as a process executor would."""
 
     def execute(self, trials):
         for entry in trials:
             rows = [measurement(trial=entry, status=Status.CONTAMINATED), measurement(trial=entry)]
             yield measure_trial(entry, attempt=lambda _trial, rows=rows: rows.pop(0))
-
-    def close(self):
-        pass
 
 
 def test_a_sweep_tells_each_trials_story_from_its_attempts_to_its_storing(tmp_path, monkeypatch):
