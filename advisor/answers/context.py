@@ -51,13 +51,21 @@ class Context(NamedTuple):
 
     def sources(self) -> SourcesDocument:
         """The identities of the model and the catalogue, for an answer's document."""
-        return SourcesDocument(
-            model_id=self.model.id,
-            trained_on=self.model.trained_on,
-            error_percent=self.model.error_percent,
-            catalog_as_of=self.catalog.as_of.isoformat(),
-            catalog_sources=tuple(self.catalog.sources),
-        )
+        return sources_of(self.catalog, self.model.id, self.model.trained_on, self.model.error_percent)
+
+
+def sources_of(
+    catalog: Catalog, model_id: str, trained_on: str, error_percent: float | None = None, anchors: int = 0
+) -> SourcesDocument:
+    """The identities of a model and the catalogue, for an answer's document."""
+    return SourcesDocument(
+        model_id=model_id,
+        trained_on=trained_on,
+        error_percent=error_percent,
+        catalog_as_of=catalog.as_of.isoformat(),
+        catalog_sources=tuple(catalog.sources),
+        anchors=anchors,
+    )
 
 
 def load_context(sources: Sources | None = None) -> Context:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
-from advisor.answers.context import omission_notes, region_notes, results_and_misfits
+from advisor.answers.context import omission_notes, region_notes, results_and_misfits, sources_of
 from advisor.catalog import Catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (
@@ -122,7 +122,7 @@ def _prepared(catalog: Catalog, question: ServingQuestion | TuningQuestion) -> _
     return _Prepared(
         TuningTask(catalog, model, predictor),
         settled_tuning(question, model, catalog),
-        _sources(catalog, predictor.id, predictor.trained_on),
+        sources_of(catalog, predictor.id, predictor.trained_on),
         finetuning_document,
         notes=tuple(owner_notes(question)),
     )
@@ -155,7 +155,7 @@ def _prepared_serving(catalog: Catalog, question: ServingQuestion) -> _Prepared:
     return _Prepared(
         ServingTask(catalog, model, predictor.conditioned(observations), draft_of(question)),
         request,
-        _sources(catalog, digest.hexdigest()[:16], trained_on, len(question.anchor)),
+        sources_of(catalog, digest.hexdigest()[:16], trained_on, anchors=len(question.anchor)),
         generation_document,
         notes=(
             *owner_notes(question),
@@ -177,32 +177,17 @@ def _missing_checkpoint_notes(question: ServingQuestion) -> Iterator[Message]:
         yield Message("needs a checkpoint in {format}; none is known here", format=name)
 
 
-def _sources(catalog: Catalog, model_id: str, trained_on: str, anchors: int = 0) -> Sources:
-    return Sources(
-        model_id=model_id,
-        trained_on=trained_on,
-        error_percent=None,
-        catalog_as_of=catalog.as_of.isoformat(),
-        catalog_sources=tuple(catalog.sources),
-        anchors=anchors,
-    )
-
-
 def serving_recommended(
-    catalog: Catalog, question: RecommendGeneration, *, today: date | None = None, relax: bool = True
+    catalog: Catalog, question: RecommendGeneration, *, today: date | None = None
 ) -> GenerationRecommendation:
-    """The cheapest spec that serves as the question wants. Where none does, the answer has the limits to
-    relax, unless `relax` is False: finding them takes longer. Raises `UsageError`, `NoIntervalError`,
-    `NoOfferError` (no prices at all there), and with `strict` `StalePriceError`."""
-    answer: GenerationRecommendation = _recommended(
-        _prepared_serving(catalog, question), question, today, relax=relax
-    )
+    """The cheapest spec that serves as the question wants, without the limits to relax where none does:
+    finding them takes longer. Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all
+    there), and with `strict` `StalePriceError`."""
+    answer: GenerationRecommendation = _recommended(_prepared_serving(catalog, question), question, today)
     return answer
 
 
-def _recommended(
-    prepared: _Prepared, question: ServingQuestion | TuningQuestion, today: date | None, *, relax: bool = True
-) -> Any:
+def _recommended(prepared: _Prepared, question: ServingQuestion | TuningQuestion, today: date | None) -> Any:
     today = today or settled.today()
     answer = recommend(prepared.task, prepared.request, today=today, strict=question.strict)
     notes = omission_notes(prepared.request, prepared.task.catalog, today, strict=question.strict)
@@ -212,8 +197,7 @@ def _recommended(
         notes = (*notes, _ONE_INSTANCE)
     places = region_notes(prepared.request, prepared.task.catalog)
     answer = replace(answer, assumptions=(*places, *answer.assumptions))
-    answer = prepared._replace(notes=(*prepared.notes, *notes)).with_notes(answer)
-    return relaxed(prepared.task, answer) if relax and answer.chosen is None else answer
+    return prepared._replace(notes=(*prepared.notes, *notes)).with_notes(answer)
 
 
 def recommended(
@@ -222,6 +206,8 @@ def recommended(
     """The cheapest spec that serves the model, or the instance that tunes it for the least money."""
     prepared = _prepared(catalog, question)
     result = _recommended(prepared, question, today)
+    if result.chosen is None:
+        result = relaxed(prepared.task, result)
     document = partial(prepared.document, result, prepared.sources, every_rejected=question.explain_rejected)
     return Recommended(
         result=result,

@@ -53,8 +53,9 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
     question, and where a network must be traced and torch is missing or cannot; `MeasuringError` where
     tracing takes too long."""
     gpus = question.gpu or GpuFilter()
-    if not gpus.names:
-        gpus = replace(gpus, names=_usual_names(catalog))
+    if not gpus.names:  # the NVIDIA GPUs that the usual cloud rents whole
+        whole = (catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1)
+        gpus = replace(gpus, names=tuple({card.name for card in whole if card and card.vendor == "NVIDIA"}))
     meant = {(card.name, card.memory_mib) for card in wanted_cards(catalog, gpus)}
     cards = sorted(meant, key=lambda gpu: (gpu[1], gpu[0]))
     conditions = Conditions(
@@ -149,12 +150,6 @@ def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> Memo
     return MemoryAnswer(
         question=question, traced=profile.traced, peak=peak, gpus=tuple(on_gpus), what_ifs=tuple(what_ifs)
     )
-
-
-def _usual_names(catalog: Catalog) -> tuple[str, ...]:
-    """The NVIDIA GPUs that the usual cloud rents whole."""
-    whole = (catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1)
-    return tuple({card.name for card in whole if card and card.vendor == "NVIDIA"})
 
 
 def _changes(conditions: Conditions) -> Iterator[tuple[str, Conditions]]:

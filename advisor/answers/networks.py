@@ -100,8 +100,9 @@ def recommended(
         context = context._replace(catalog=catalog)
         preparations = Preparations(catalog, context.model)
     else:
-        if not preparations or not preparations.is_of(context.catalog, context.model):
-            preparations = Preparations(context.catalog, context.model)
+        catalog, model = context.catalog, context.model
+        if not preparations or preparations.catalog is not catalog or preparations.model is not model:
+            preparations = Preparations(catalog, model)
         result = decide.recommend(NetworkTask(preparations), request, today=today, strict=question.strict)
     notes = omission_notes(request, context.catalog, today, strict=question.strict)
     if result.chosen is not None:

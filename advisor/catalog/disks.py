@@ -92,10 +92,6 @@ class DiskCatalog(Struct, dict=True, eq=False):
             raise UsageError(f"'{text}' says more than a type and a size, like gp3:500GiB")
         return choice.type, choice.size_gib
 
-    def is_hard_disk(self, disk_type: str) -> bool:
-        """Return whether a type is a hard disk, not flash."""
-        return disk_type != disk_orders.LOCAL and self._rule(disk_type).media == "hdd"
-
     def price(self, choice: DiskChoice, region: str) -> Price:
         """The hourly price of an order of a known size; `NoOfferError` if none is known."""
         self.rate(choice)  # refuses what is not sold
@@ -213,7 +209,8 @@ class DiskCatalog(Struct, dict=True, eq=False):
             worth = disk_orders.undominated(attached)
             # Of a hard disk only the fastest step stays: the search shrinks it.
             fastest = {disk.rate.type: disk for disk in worth}
-            worth = [d for d in worth if d is fastest[d.rate.type] or not self.is_hard_disk(d.rate.type)]
+            hard = {kind for kind in fastest if kind in self.rules and self.rules[kind].media == "hdd"}
+            worth = [disk for disk in worth if disk is fastest[disk.rate.type] or disk.rate.type not in hard]
             if len(self._candidates) >= _MOST_KEPT:
                 self._candidates.clear()
                 self._ladders.clear()

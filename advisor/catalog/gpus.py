@@ -57,13 +57,6 @@ def sheet_name(text: str, known: Iterable[str]) -> str:
     return names[0]
 
 
-def usual_sheet_name(name: str, known: Iterable[str]) -> str:
-    """The data sheet that a name most likely means in a table of measurements: a bare 'A100' is the
-    A100-SXM4-40GB, 'V100' the V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB
-    (`gpus_named` has the rule). `UsageError` with near names for an unknown name."""
-    return sheet_names(name, known)[0]
-
-
 def sheet_of(
     name: str, sheets: Mapping[str, Gpu], *, memory_mib: float | None = None, sm_count: int | None = None
 ) -> Gpu:

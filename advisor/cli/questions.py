@@ -131,11 +131,6 @@ class FieldOption(click.Option):
         field = self.kinds.kind_of(task).fields.get(str(self.name))
         return self.by_task[self.declared.index(field)] if field in self.declared else None
 
-    def help_records(self, ctx: click.Context) -> list[tuple[str, tuple[str, str] | None]]:
-        """Pairs of a heading and the option's help record under it."""
-        records = [(option.section, option.get_help_record(ctx)) for option in self.by_task or [self]]
-        return list(dict.fromkeys(records))
-
 
 def known_names(field: str) -> Iterable[str]:
     """All names that shells complete for a field: networks, instance types, GPUs or clouds; else nothing."""
@@ -227,7 +222,8 @@ def help_by_heading(
     for param in params:
         records = [("Options", param.get_help_record(context))]
         if isinstance(param, FieldOption):
-            records = param.help_records(context)
+            options = param.by_task or [param]
+            records = [*dict.fromkeys((each.section, each.get_help_record(context)) for each in options)]
         for heading, record in records:
             if record is not None:
                 headings.setdefault(heading, []).append(record)
@@ -360,25 +356,21 @@ def _without_default(field: Field) -> Field:
 
 
 def _option(field: Field, *, required: bool) -> FieldOption:
-    is_flag = field.default is False
+    is_flag, default = field.default is False, field.default
+    if default not in (None, ()):  # as text, so that `--help` can show it; click parses it like a typed value
+        default = field.kind.text_of(default)
     names = f"{field.option}/--no-{field.option[2:]}" if field.is_open else field.option
     option = FieldOption(
         [names, field.name],
         help=field.help + (f"  [default: {field.usual}]" if field.usual else ""),
         required=required,
         **({"is_flag": True} if is_flag or field.is_open else {"type": FieldType(field.kind, field.name)}),
-        **({} if field.required or is_flag else {"default": _default(field)}),
+        **({} if field.required or is_flag else {"default": default}),
         multiple=field.kind.repeats,
         show_default=field.default not in (None, (), False),
     )
     option.section = field.section
     return option
-
-
-def _default(field: Field) -> Any:
-    """The default as text, so that `--help` can show it; click parses it like a typed value."""
-    value = field.default
-    return value if value in (None, ()) else field.kind.text_of(value)
 
 
 def _remember(command: Callable[..., Any], option: click.Option) -> None:

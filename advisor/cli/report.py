@@ -166,7 +166,9 @@ def _write_diff(old: str, new: str, output: str, out: str | None, send: tuple[st
     to = Destination.of(out, send)
     if old == new == _STDIN:
         raise UsageError("only one of the two can be read from stdin")
-    files = [_content(name) for name in (old, new)]
+    files = [
+        Input(name, sys.stdin.buffer.read()) if name == _STDIN else read_input(name) for name in (old, new)
+    ]
     before, after = map(read_saved, files)
     document = difference(before, after, *(file.name for file in files))
     extension, media_type, written = _FORMATS[output]
@@ -178,10 +180,6 @@ def _write_diff(old: str, new: str, output: str, out: str | None, send: tuple[st
         name = f"report-diff-{document['new']['as_of']}.{extension}"
         send_out(difference_message(document, [Attachment(name, media_type, content)]), to.targets)
     return document
-
-
-def _content(name: str) -> Input:
-    return Input(name, sys.stdin.buffer.read()) if name == _STDIN else read_input(name)
 
 
 class ReportGroup(SectionedCommand, click.Group):
@@ -267,7 +265,8 @@ def report(
     A longer one: docs/examples/workloads.yaml. The JSON report: schemas/report.schema.json in advisor/render.
     """
     if ctx.invoked_subcommand is not None:
-        _refuse_options_before_subcommand(ctx)
+        if any(_is_given(ctx, name) for name in ctx.params):  # they would be ignored
+            raise UsageError(f"`report {ctx.invoked_subcommand}` takes its options behind its name")
         return
     sources = question_from(Sources, options)
     given = {name: value for name, value in options.items() if _is_given(ctx, name)}
@@ -283,12 +282,6 @@ report.add_command(diff)
 
 def _is_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-
-
-def _refuse_options_before_subcommand(ctx: click.Context) -> None:
-    """Raise `UsageError` for options before a subcommand, because they would be ignored."""
-    if any(_is_given(ctx, name) for name in ctx.params):
-        raise UsageError(f"`report {ctx.invoked_subcommand}` takes its options behind its name")
 
 
 # Fields that apply to all workloads of a plan, and that a single one may not set.

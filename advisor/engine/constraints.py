@@ -216,7 +216,6 @@ class Amount(Limit):
         self.loose = ENDLESS if most else 1 / ENDLESS
 
     def get(self, request: SpecQuestion) -> float:
-        """The constraint's value in the request."""
         return float(super().get(request))
 
     def rounded(self, value: float) -> float:
@@ -224,7 +223,6 @@ class Amount(Limit):
         return _rounded(value, up=self.most)
 
     def text(self, request: SpecQuestion) -> str:
-        """The value as a user types it after the option."""
         return f"{self.get(request):.10g}"
 
 
@@ -236,7 +234,6 @@ class Whole(Amount):
         return float(math.ceil(value) if self.most else max(1, math.floor(value)))
 
     def put(self, request: R, value: Any) -> R:
-        """The request with another value."""
         whole = math.ceil(min(value, MOST_INSTANCES) if self.most else max(value, 1))
         return super().put(request, whole)
 
@@ -280,7 +277,7 @@ class HardwareEnd(Limit):
             return float(getattr(instance, self.field))
 
         facts = [fact(offer.instance) for offer in table.offers()]
-        return _row_facts(table, facts)
+        return np.asarray(np.array(facts)[table.option])
 
 
 class GpuMemory(Limit):
@@ -291,8 +288,8 @@ class GpuMemory(Limit):
         return float(gib * _GIB or value)
 
     def needs(self, request: R, table: T, answerer: Answerer[R, T]) -> Floats:
-        instances = [offer.instance for offer in table.offers()]
-        return _row_facts(table, [float(instance.gpu_memory_mib or 0) for instance in instances])
+        memory = [float(offer.instance.gpu_memory_mib or 0) for offer in table.offers()]
+        return np.asarray(np.array(memory)[table.option])
 
 
 class Quota(Limit):
@@ -316,7 +313,7 @@ class Quota(Limit):
             else math.inf
             for offer in table.offers()
         ]
-        return np.asarray(table.count * _row_facts(table, vcpus))
+        return np.asarray(table.count * np.array(vcpus)[table.option])
 
 
 class Choice(Constraint):
@@ -334,13 +331,10 @@ class Choice(Constraint):
         if table is None or not len(table):
             return None
         nearest = self._value_in(request, answerer, table, cheapest(table))
-        return self._doubled(request, answerer, nearest) if self.name == "batch_size" else nearest
-
-    def _doubled(self, request: R, answerer: Answerer[R, T], batch: int) -> int:
-        """The largest doubling of `batch` that answers, below the request's batch."""
-        while 2 * batch < self.get(request) and answerer.answers(self.put(request, 2 * batch)):
-            batch *= 2
-        return batch
+        if self.name == "batch_size":  # the largest doubling of it that answers
+            while 2 * nearest < self.get(request) and answerer.answers(self.put(request, 2 * nearest)):
+                nearest *= 2
+        return nearest
 
     def _value_in(self, request: R, answerer: Answerer[R, T], table: T, row: int) -> Any:
         if self.name == "gpus":
@@ -425,7 +419,3 @@ def _hardware_constraints(request: SpecQuestion) -> Iterator[Constraint]:
     for name, most in (("min_gpu_memory_mib", False), ("max_gpu_memory_mib", True)):
         if getattr(request, name) is not None:
             yield GpuMemory(name, "--gpu", most=most)
-
-
-def _row_facts(table: Columns, facts: list[float]) -> Floats:
-    return np.array(facts)[table.option]

@@ -201,10 +201,9 @@ def _require_fresh_price(offer: Offer, today: date) -> None:
     price, instance = offer.price, offer.instance
     if not is_old(price, today):
         return
-    live = is_live(instance.cloud, offer.market)
-    command = refresh_command(instance.cloud, offer.region) if live else None
     hint = Message("`advisor catalog import` takes newer prices, or ask without --strict")
-    if command is not None:
+    if is_live(instance.cloud, offer.market):
+        command = refresh_command(instance.cloud, offer.region)
         hint = Message("refresh it (`{command}`), or ask without --strict", command=command)
     raise StalePriceError(
         "only old prices answer this, and --strict takes none: that of {name} of {cloud} is {age} days old "

@@ -309,8 +309,8 @@ class _Fitting(Struct, frozen=True):
 
     def _rows_with_disks(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Table:
         """The rows with other disks on as many instances as before, so that a larger disk is never slower."""
-        made = with_runs(self.request, table.with_orders(rows, disks))
-        return at_count(made, table.count[rows])
+        made = table.source.rows_with(table.row[rows], table.option[rows], disks, np.arange(len(rows)))
+        return at_count(with_runs(self.request, replace(made, count=table.count[rows])), table.count[rows])
 
     def _cheapest_orders(self, table: Table, starts: Integers) -> list[tuple[int, Disk]]:
         """For each start its row and the best disk found by varying its rate, IOPS, both together, or the

@@ -143,13 +143,8 @@ def _larger_batch(model: PerformanceModel, workload: Workload, has: Resources) -
     return next_one if model.host_memory_mib(next_one, has) <= has.memory_mib else None
 
 
-class _Settings(NamedTuple):
-    """Gains of other settings on a GPU, and prepared predictions with them for an instance with any disk."""
-
-    gains: Sequence[SettingGain]
-    rows: PreparedRows | None
-
-
+# Gains of other settings on a GPU, and prepared predictions with them for an instance with any disk.
+_Settings = tuple[Sequence[SettingGain], PreparedRows | None]
 _KEPT: IdentityCache[_Settings] = IdentityCache(512)
 
 
@@ -210,7 +205,7 @@ def _other_settings(
     def prepared() -> _Settings:
         gains = _gpu_gains(model, workload, gpu, confidence)
         pairs = [(gain.workload, resources) for gain in gains]
-        return _Settings(gains, model.prepare(pairs, confidence=confidence) if pairs else None)
+        return gains, model.prepare(pairs, confidence=confidence) if pairs else None
 
     key = workload, replace(resources, disk=NO_LIMIT), confidence
     gains, rows = _KEPT.get((model,), key, prepared)

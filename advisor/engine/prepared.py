@@ -232,10 +232,6 @@ class Preparations:
         self._sites = Kept[tuple[object, ...], Site](most)
         self._prepared = Kept[NetworkQuestion, Prepared](most, _MOST_TABLE_ROWS)
 
-    def is_of(self, catalog: Catalog, model: PerformanceModel) -> bool:
-        """Whether they are for this same catalogue and model (by identity)."""
-        return self.catalog is catalog and self.model is model
-
     def is_quick(self, request: NetworkQuestion) -> bool:
         """Whether the answer needs only columns that are prepared already."""
         return is_plain(request) and bool(self._prepared.known(key_of(request)))

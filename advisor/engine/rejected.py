@@ -258,7 +258,7 @@ class Rejections(LazyRejected):
                 _Entry(types[index].usd_per_hour, types[index].name, TOO_SLOW, factor, slow, index)
                 for index, factor in zip(wanted.tolist(), slow.factors(wanted).tolist(), strict=True)
             ]
-        return sorted(entries, key=_price_key)
+        return sorted(entries, key=price_order)
 
     def nearly_fast_gpus(self, usd_per_hour: float) -> tuple[str, ...]:
         """GPUs of types below a price that another setting may speed up enough to reach the target."""
@@ -293,7 +293,7 @@ class Rejections(LazyRejected):
         return tuple(entry.record() for entry in self._entries(lambda slow: slow.places))
 
 
-def _price_key(rejected: _Entry) -> tuple[float, str]:
+def price_order(rejected: _Entry | Rejected) -> tuple[float, str]:
     """A sort key: cheapest first, those without a price last."""
     usd = rejected.usd_per_hour
     return inf if usd is None else usd, rejected.instance_type

@@ -18,7 +18,7 @@ from advisor.domain.results import Span
 from advisor.engine.columns import Floats, cheapest
 from advisor.engine.constraints import Amount, Constraint, Effort
 from advisor.engine.decide import recommend
-from advisor.engine.task import A, C, O, R, T, Task
+from advisor.engine.task import EVEN, A, C, O, R, T, Task
 from advisor.errors import SpentError
 
 
@@ -53,7 +53,6 @@ _RUN, _LESS_USD = ("max_run_usd", "max_hours"), 0.9
 # the larger factor; one that grows by more than the smaller factor comes just before.
 _TARGET_LEFT, _SOME_TIMES, _MOST_TIMES = 1 / 3, 2.0, 10.0
 _TARGETS = ("target", "users")
-_EVEN = 0.5
 _ANY = "any"
 # Spot prices older than this promise nothing: relaxations without them come first.
 _OLD_SPOT_DAYS = 180
@@ -158,7 +157,7 @@ class Relaxer(Generic[R, O, T, C, A]):
         spec = way.gives.spec
         age = self._answer.today - spec.offer.price.as_of
         is_doubtful = spec.offer.market is Market.SPOT and age.days > _OLD_SPOT_DAYS
-        is_doubtful |= (way.gives.probability or 1.0) < _EVEN
+        is_doubtful |= (way.gives.probability or 1.0) < EVEN
         group = 2 if _is_many_times(way, _SOME_TIMES) else int(is_doubtful)
         if _is_many_times(way) or _cuts_target(way):
             most = max(max(_ratio(each), 1 / (_ratio(each) or 1.0)) for each in way.changes)

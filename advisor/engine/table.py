@@ -342,11 +342,6 @@ class Table(Struct, frozen=True, kw_only=True):
         """The offer of a row."""
         return self.source.options[int(self.option[row])].offer
 
-    def with_orders(self, rows: Integers, disks: Sequence[Disk]) -> Table:
-        """Some rows with other disks on as many instances, without the hours of runs."""
-        made = self.source.rows_with(self.row[rows], self.option[rows], disks, np.arange(len(rows)))
-        return replace(made, count=self.count[rows])
-
     def candidates(self, rows: Iterable[int], request: NetworkQuestion) -> list[Candidate]:
         """Some rows as records, with latencies where the request limits them."""
         rows = list(rows)

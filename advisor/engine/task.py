@@ -30,6 +30,7 @@ from advisor.engine.limits import (
     keeping_all,
     lowest_chances,
 )
+from advisor.engine.rejected import price_order
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
@@ -272,13 +273,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
     def rejected(self, request: R, options: O, table: T | None) -> Sequence[Rejected]:
         """Types without an answering row, with their nearest row's reason; cheapest first, unpriced last."""
         misses = [*options.rejected, *(self._missed(request, table) if table is not None else ())]
-        return sorted(
-            misses,
-            key=lambda rejected: (
-                np.inf if rejected.usd_per_hour is None else rejected.usd_per_hour,
-                rejected.instance_type,
-            ),
-        )
+        return sorted(misses, key=price_order)
 
     def _missed(self, request: R, table: T) -> Iterator[Rejected]:
         limits, usd = self.limits(request, table), table.usd

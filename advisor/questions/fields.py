@@ -250,10 +250,6 @@ def comma_parts(text: str) -> list[str]:
 class Names(Texts):
     """Several names, by repeating the option or with commas between."""
 
-    def split_names(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """Every name in all of these texts."""
-        return tuple(name for text in texts for name in comma_parts(text))
-
 
 class File(Kind):
     """A file of this machine; a client may not give one."""

@@ -155,12 +155,7 @@ class ByTask(NamedTuple, Generic[Q]):
         """Every different declaration of a field among the questions."""
         if name == "task":
             return [self.fields[name]]
-        declared: list[Field] = []
-        for kind in self.kinds:
-            field = kind.fields.get(name)
-            if field is not None and field not in declared:
-                declared.append(field)
-        return declared
+        return distinct(kind.fields[name] for kind in self.kinds if name in kind.fields)
 
     def kind_of(self, task: object) -> type[Q]:
         """The question of a task, in any case; `UsageError` for an unknown task."""
@@ -239,6 +234,13 @@ _WAYS_OUT: Mapping[str, Message | str] = {
     "image_size": Message("the input of a network is {input}", input=FieldName("input")),
 }
 Kinds = type[Q] | ByTask[Q]
+T = TypeVar("T")
+
+
+def distinct(values: Iterable[T]) -> list[T]:
+    """Each value once, in order; they need not be hashable."""
+    every = list(values)
+    return [value for index, value in enumerate(every) if value not in every[:index]]
 
 
 def tasks_of(kind: type[Question]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from advisor.domain.words import ANY_MARKET
 from advisor.domain.workload import DatasetProfile
 from advisor.errors import Faults, UsageError, unknown_name
 from advisor.messages import Message, option_name
-from advisor.questions.fields import Choice, Names, Schema, error_in
+from advisor.questions.fields import Choice, Names, Schema, comma_parts, error_in
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import AUTO, NetworkQuestion
 from advisor.questions.question import (
@@ -23,6 +23,7 @@ from advisor.questions.question import (
     Field,
     Kinds,
     Question,
+    distinct,
     kind_for,
     kinds_of,
     tasks_of,
@@ -136,7 +137,7 @@ def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
         value = getattr(question, field.attribute)
         if field.where != "http" and question.differs(field):
             values = value if field.kind.repeats else (value,)
-            texts[field.name] = tuple(_field_text(field, each) for each in values)
+            texts[field.name] = tuple("true" if each is True else field.kind.text_of(each) for each in values)
     return texts
 
 
@@ -188,17 +189,10 @@ def merged_schema_of(kinds: Kinds[Any], *, without: Iterable[str]) -> Schema:
 
 def _merged_parameter(declared: Sequence[Field]) -> Schema:
     """The schema and description of a parameter that tasks declare differently; {} where they agree."""
-    parameters: list[Schema] = []
-    for field in declared:
-        parameter = _parameter(field)
-        if parameter not in parameters:
-            parameters.append(parameter)
+    parameters = distinct(map(_parameter, declared))
     if len(parameters) < 2:
         return {}
-    schemas: list[Schema] = []
-    for parameter in parameters:
-        if parameter["schema"] not in schemas:
-            schemas.append(parameter["schema"])
+    schemas = distinct(parameter["schema"] for parameter in parameters)
     about = " ".join(dict.fromkeys(parameter["description"] for parameter in parameters))
     only, *others = schemas
     return {"schema": {"anyOf": schemas} if others else only, "description": about}
@@ -224,7 +218,8 @@ def _question(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, clie
             kind.refuse(values)
             raise error_in(field.name, "{field} is missing", hint=_missing_hint(field, kinds))
         if isinstance(field.kind, Names) and field.name in values:
-            values = {**values, field.name: field.kind.split_names(values[field.name])}
+            parts = (name for text in values[field.name] for name in comma_parts(text))
+            values = {**values, field.name: tuple(parts)}
     attributes = {kind.fields[n].attribute: kind.fields[n].kind.normalized(v) for n, v in values.items()}
     try:
         kind.refuse_given(values)
@@ -254,10 +249,6 @@ def _unknown_field(name: str, fields: Mapping[str, Field]) -> UsageError:
         else Message("there are: {names}", names=tuple(fields))
     )
     return UsageError("there is no field '{name}'", name=shown, hint=hint, field=shown, code="unknown_field")
-
-
-def _field_text(field: Field, value: Any) -> str:
-    return "true" if value is True else field.kind.text_of(value)
 
 
 def _property_schema(field: Field) -> Schema:
@@ -339,14 +330,9 @@ def document_names(question: type[SpecQuestion]) -> list[str]:
     return sorted(names, key=SpecQuestion.__struct_fields__.__contains__)
 
 
-def range_document(limits: Range) -> dict[str, float | None] | None:
-    """The ends of a range, null for an open one; null for a range without limits."""
-    return {"least": limits.least, "most": limits.most} if limits.limits else None
-
-
 def _json_value(name: str, value: Any) -> Any:
     if isinstance(value, Range):
-        return range_document(value)
+        return {"least": value.least, "most": value.most} if value.limits else None
     if isinstance(value, DatasetProfile):
         names = (*_OF_DATASETS, "steps", "guidance") if value.steps else _OF_DATASETS
         return {part: str(value.kind) if part == "kind" else getattr(value, part) for part in names}

@@ -34,7 +34,7 @@ from advisor.domain import (
 from advisor.engine.candidates import Runnable, attached, query_of, runnable
 from advisor.errors import NoOfferError, UsageError
 from advisor.models.bayes import Floats
-from advisor.models.performance import load_model, paced_gpu, published_step_seconds
+from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.memory.steps import host_memory_mib
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.physical_form import Trials, modelled_on_cpu
@@ -45,7 +45,7 @@ from advisor.questions.settled import DEFAULT_CLOUD, DEFAULT_REGION
 from advisor.runs.fields import Budget, seconds_of
 from advisor.runs.fitting import cpu_of_machine
 from advisor.runs.sweep_questions import PlannedSweep, SweepRun
-from advisor.runs.sweeps.sweeping import host_usd_per_hour, measuring_here, probed_machine
+from advisor.runs.sweeps.sweeping import host_usd_per_hour, measuring_here, probed_machine, step_seconds
 from advisor.sweeps.anchors import observed
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import usual_seconds
@@ -234,7 +234,7 @@ class AdaptiveSweep(Struct):
 def adaptive_from(trials: Sequence[Trial], sweep: PlannedSweep) -> AdaptiveSweep:
     """The adaptive sweep over these trials, with the question's budget and target."""
     assert sweep.budget is not None
-    budget = sweep.budget.priced(host_usd_per_hour(sweep))
+    budget = replace(sweep.budget, usd_per_hour=host_usd_per_hour(sweep))
     return adaptive_sweep(trials, budget, sweep.target_throughput)
 
 
@@ -290,11 +290,7 @@ def _accelerator_rate(trial: Trial, gpu: str | None) -> float:
         return trial.samples_per_step / trial.emulated_step_seconds
     if trial.accelerator.is_cpu:
         return float("nan")
-    workload = trial.workload
-    seconds = published_step_seconds(
-        workload.network, workload.task, workload.precision, workload.batch_size, gpu or ""
-    )
-    return trial.samples_per_step / seconds
+    return trial.samples_per_step / step_seconds(trial.workload, gpu or "")
 
 
 def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:

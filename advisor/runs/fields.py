@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from advisor.domain import Measurement
 from advisor.domain.workload import is_own_code
@@ -77,10 +76,6 @@ class Budget(Struct, frozen=True, kw_only=True):
             return f"{self.usd:.12g} USD"
         seconds = self.seconds or 0.0
         return f"{seconds / 60:.12g} min" if seconds >= 60 else f"{seconds:.12g} s"
-
-    def priced(self, usd_per_hour: float | None) -> Budget:
-        """The budget with the price of the host."""
-        return replace(self, usd_per_hour=usd_per_hour)
 
 
 def parse_budget(text: str) -> Budget:

@@ -66,7 +66,7 @@ def fit_user_model(
     shipped = load_model()
     rows = sorted(measurements, key=lambda row: row.trial.trial_id)
     gpu = _taken_steps(rows, fingerprints, shipped)
-    sound = sound_rows(rows)
+    sound = [row for row in rows if not refusal(row)]  # their GPU was neither shared nor throttled
     try:
         result = fit(
             sound,
@@ -91,11 +91,6 @@ def shipped_rows() -> tuple[Measurement, ...]:
     """The OK measurements on which the bundled model was fitted."""
     rows = measurements_from(FOLDER / "measurements.jsonl")
     return tuple(row for row in rows if row.status is Status.OK)
-
-
-def sound_rows(rows: Iterable[Measurement]) -> list[Measurement]:
-    """The rows whose GPU was neither shared nor throttled."""
-    return [row for row in rows if not refusal(row)]
 
 
 def _taken_steps(
@@ -359,7 +354,7 @@ def _keep_gpu_steps(result: FitResult, last: PerformanceModel) -> None:
 
 
 def _usable(rows: Iterable[Measurement], table: NetworkTable) -> list[Measurement]:
-    ordered = sorted(sound_rows(rows), key=lambda row: row.trial.trial_id)
+    ordered = sorted((row for row in rows if not refusal(row)), key=lambda row: row.trial.trial_id)
     return list(sort_out(ordered, table.names).usable)
 
 

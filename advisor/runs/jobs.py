@@ -137,7 +137,7 @@ def start_sweep(
 
 def _forget_oldest(book: ScheduleBook, now: float) -> None:
     """Delete rows and folders of ended sweeps, except the `MOST_KEPT` latest."""
-    old = [sweep for sweep in started_sweeps(book) if sweep_state(sweep, now) not in ACTIVE][MOST_KEPT:]
+    old = [sweep for sweep in book.runs.sweeps() if sweep_state(sweep, now) not in ACTIVE][MOST_KEPT:]
     if old:
         book.runs.forget([sweep.number for sweep in old])
     for sweep in old:
@@ -170,11 +170,6 @@ def sweep_of(book: ScheduleBook, sweep_id: str) -> Run:
     if run is None:
         raise UsageError("there is no sweep '{sweep}'", sweep=sweep_id[:40])
     return run
-
-
-def started_sweeps(book: ScheduleBook) -> list[Run]:
-    """All started sweeps, latest first."""
-    return book.runs.sweeps()
 
 
 def sweep_state(sweep: Run, now: float) -> SweepState:

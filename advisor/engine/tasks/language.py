@@ -30,7 +30,7 @@ from advisor.engine.assumptions import market_warnings, price_warnings
 from advisor.engine.candidates import judged_offer, offer_named, offers_in, place_query, rejected_offer
 from advisor.engine.columns import Columns, Floats, Level, P
 from advisor.engine.rejected import misses
-from advisor.engine.task import Task
+from advisor.engine.task import EVEN, Task
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.deployments import GpuFacts, gpu_facts
@@ -39,10 +39,8 @@ from advisor.models.language.memory import card_gib
 from advisor.questions.language import ServingQuestion, TuningQuestion
 
 _MOST_KEPT = 8
-
-
 # Reasons of certain misses: the memory for users and the price are known, not predicted.
-_CERTAIN, _EVEN = {"users", "over_max_price"}, 0.5
+_CERTAIN = {"users", "over_max_price"}
 # Attributes of every question that do not change the options.
 _OF_ANSWERS = (
     *("max_usd_per_hour", "horizon_hours", "max_results", "required_confidence", "allow_extrapolation"),
@@ -179,7 +177,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
             figures: dict[str, Any] = {"upper": math.inf, "limit": 0.0} | dict(why.parameters)
             holds = figures["upper"] <= figures["limit"]
             if reason != "no_interval" and not holds:
-                is_certain = reason in _CERTAIN or (chance or 0.0) < _EVEN
+                is_certain = reason in _CERTAIN or (chance or 0.0) < EVEN
                 yield misses(why, "misses" if is_certain else "may_miss")
 
 

@@ -148,7 +148,7 @@ class ServingTrial(NamedTuple):
 def serving_trial(catalog: Catalog, question: VerifyGeneration, instance: str, today: date) -> ServingTrial:
     """The trial for a named type, or for `auto` the recommended spec; `NoOfferError` if there is none."""
     recommendation, model = question.recommendation, language_model_of(question)
-    before = serving_recommended(catalog, recommendation, today=today, relax=False)
+    before = serving_recommended(catalog, recommendation, today=today)
     request = settled_serving(recommendation, model, catalog)
     candidate = before.chosen
     if instance != AUTO:
@@ -207,7 +207,7 @@ def judged_serving(catalog: Catalog, trial: ServingTrial, anchor: Mapping[str, A
         path = Path(folder) / "anchor.json"
         path.write_text(json.dumps(anchor))
         informed = trial.question.recommendation.replace(anchor=(*trial.question.anchor, path))
-        after = serving_recommended(catalog, informed, today=trial.today, relax=False)
+        after = serving_recommended(catalog, informed, today=trial.today)
     spec = trial.candidate.spec
     ranked = [candidate.spec for candidate in (after or trial.before).ranked]
     name, usd = spec.offer.instance.name, spec.total_usd_per_hour

@@ -13,7 +13,7 @@ from advisor.domain import Accelerator, Status, Task
 from advisor.errors import AdvisorError
 from advisor.questions.reading import from_values
 from advisor.render.i18n.catalogue import Texts
-from advisor.runs.jobs import started_sweeps, status_document, sweep_document, trials_document
+from advisor.runs.jobs import status_document, sweep_document, trials_document
 from advisor.runs.stored_rows import Measurements, list_document
 from advisor.runs.sweep_questions import NewSweep
 from advisor.service.page.frame import Frame, cut, environment, link
@@ -144,7 +144,7 @@ def _sweep_values(request: Request, job_id: str, frame: Frame) -> dict[str, Any]
 def _sweeps_page(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     shown = {"problem": None, "wrong": {}, "said": "", **values}
     with scheduled(frame.request.app.state.settings, reading=True) as book:
-        sweeps = [without_folders(sweep_document(sweep)) for sweep in started_sweeps(book)]
+        sweeps = [without_folders(sweep_document(sweep)) for sweep in book.runs.sweeps()]
     return frame.page("sweeps.html", status=status, **shown, jobs=sweeps)
 
 

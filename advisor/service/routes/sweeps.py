@@ -58,7 +58,7 @@ def list_sweeps(request: Request) -> Response:
     """The latest first; and what the store tells of all that runs, by whomever it was started."""
     settings = request.app.state.settings
     with scheduled(settings, reading=True) as book:
-        sweeps = jobs.started_sweeps(book)
+        sweeps = book.runs.sweeps()
     with stored(settings, reading=True) as store:
         document = jobs.list_document(sweeps, store)
     return json_answer(without_folders(document))

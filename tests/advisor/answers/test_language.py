@@ -75,7 +75,7 @@ def test_pictures_count_as_tokens_of_the_prompt_and_take_time_in_their_tower() -
 
 def test_where_nothing_answers_a_smaller_format_may() -> None:
     question = {"model": "meta-llama/Llama-3.1-70B-Instruct", "users": 10, "max_usd_per_hour": 5.0}
-    answer = serving_recommended(context(), RecommendGeneration(**COMMON | question))
+    answer = language.recommended(context(), RecommendGeneration(**COMMON | question)).result
     assert answer.chosen is None
     formats = {
         relaxation.changes[0].after: relaxation.gives.spec.total_usd_per_hour
@@ -173,7 +173,7 @@ def test_ranks_that_share_the_experts_are_a_split_like_others() -> None:
     doubts = [each.rates.tpot_seconds.sure_share for each in (found, together)]
     assert doubts[0] < doubts[1]
     for number in (1, 2, 4, 8):
-        other = serving_recommended(context(), question.replace(tensor_parallel=number), relax=False).chosen
+        other = serving_recommended(context(), question.replace(tensor_parallel=number)).chosen
         if other is not None:
             assert other.spec.total_usd_per_hour >= found.spec.total_usd_per_hour * (1 - 1e-9)
     written = ask.recommend(Sources(), question)
@@ -199,7 +199,7 @@ def test_two_instances_hold_a_model_that_none_holds_alone() -> None:
     assert found.rates.tpot_seconds.upper > 1.4 * found.rates.tpot_seconds.median
     assert any("several instances" in str(text) for text in found.extrapolation)
     assert chosen(**asked, precision=LlmPrecision.FP8).placement.nodes == 1
-    assert serving_recommended(context(), question.replace(max_count=1), relax=False).chosen is None
+    assert serving_recommended(context(), question.replace(max_count=1)).chosen is None
     text = ask.recommend(Sources(), question).written("skypilot")
     job = yaml.safe_load(text)
     assert job["num_nodes"] == 2
@@ -240,7 +240,7 @@ def test_the_users_that_could_be_served_are_those_of_as_many_instances_as_may_be
     question = recommend(users=50_000).replace(gpu_filter=GpuFilter(names=("L4",)))
 
     def served(most: int) -> int:
-        answer = serving_recommended(context(), question.replace(max_count=most))
+        answer = language.recommended(context(), question.replace(max_count=most)).result
         changes = [way.changes[0] for way in answer.relaxations if len(way.changes) == 1]
         return int(next(change.after for change in changes if change.constraint == "users"))
 

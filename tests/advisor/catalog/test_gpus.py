@@ -6,15 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.catalog.gpus import (
-    UNKNOWN,
-    cheapest_by_gpu,
-    gpu_link,
-    sheet_name,
-    sheet_names,
-    usd_per_gpu_hour,
-    usual_sheet_name,
-)
+from advisor.catalog.gpus import UNKNOWN, cheapest_by_gpu, gpu_link, sheet_name, sheet_names, usd_per_gpu_hour
 from advisor.domain.gpu_names import gpus_named
 from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError
@@ -27,7 +19,7 @@ NAMES = table("gpu_names")
 
 def test_names_of_drivers_people_and_public_tables_mean_one_sheet() -> None:
     def check(name: str, sheet: str) -> None:
-        assert usual_sheet_name(name, KNOWN) == sheet
+        assert sheet_names(name, KNOWN)[0] == sheet
 
     assert_each(check, [*NAMES["drivers"].items(), *NAMES["people"].items()])
     assert_each(check, [(name, sheet) for sheet, names in NAMES["public"].items() for name in names])
@@ -63,7 +55,7 @@ def test_a_bare_name_of_a_pro_card_means_every_form_of_it(text, sheets) -> None:
 def test_a_card_of_several_kinds_is_each_of_them_and_a_slice_of_one_is_refused() -> None:
     cards = [f"A100-{form}-{size}GB" for form in ("SXM4", "PCIE") for size in (40, 80)]
     assert (sheet_names("A100", KNOWN), sheet_names("A100 PCIe", KNOWN)) == (cards, cards[2:])
-    assert sheet_name("A100 80GB", KNOWN) == usual_sheet_name("A100 80GB", KNOWN)
+    assert sheet_name("A100 80GB", KNOWN) == sheet_names("A100 80GB", KNOWN)[0]
     assert sheet_name("h200", KNOWN) == "H200-SXM-141GB"
     with pytest.raises(UsageError, match="A100-PCIE-40GB, A100-PCIE-80GB"):
         sheet_name("A100", KNOWN)

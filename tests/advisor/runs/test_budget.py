@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.runs.fields import Budget, parse_budget, seconds_of
 from tests.sweeps.builders import TIME_BOX, measurement, trial
@@ -24,7 +25,7 @@ def test_trials_and_times_are_understood(text, expected):
 
 @pytest.mark.parametrize("text", ["5USD", "$5", "5 usd"])
 def test_money_buys_hours_of_the_host(text):
-    budget = parse_budget(text).priced(0.5)
+    budget = replace(parse_budget(text), usd_per_hour=0.5)
     assert budget.seconds_left(3600) == pytest.approx(9 * 3600)
 
 

@@ -21,7 +21,6 @@ from advisor.runs.jobs import (
     SweepState,
     execute,
     start_sweep,
-    started_sweeps,
     sweep_document,
     sweep_of,
     sweep_state,
@@ -55,7 +54,7 @@ def test_a_sweep_by_hand_is_not_disturbed(book, processes, monkeypatch):
     monkeypatch.setattr(jobs, "sweep_runs_here", lambda: True)
     with pytest.raises(OtherSweep, match="another sweep runs"):
         start_sweep(book, sweep(), {})
-    assert (processes.call_count, started_sweeps(book)) == (0, [])
+    assert (processes.call_count, book.runs.sweeps()) == (0, [])
 
 
 def test_sweeps_on_aws_go_side_by_side_up_to_a_few(book):
@@ -90,7 +89,7 @@ def test_the_latest_come_first_and_the_oldest_that_ended_are_forgotten(book, mon
         item = start_sweep(book, sweep(), {})
         book.runs.give_up(item.number, "over", now=time.time())
         sweeps.append(item)
-    assert {item.sweep_id for item in started_sweeps(book)} == {sweeps[-1].sweep_id, sweeps[-2].sweep_id}
+    assert {item.sweep_id for item in book.runs.sweeps()} == {sweeps[-1].sweep_id, sweeps[-2].sweep_id}
     assert [Path(item.log).parent.exists() for item in sweeps] == [False, False, True, True]
 
 

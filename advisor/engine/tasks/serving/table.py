@@ -90,12 +90,6 @@ class Rates(NamedTuple):
         return Rates(*(column[index if column.ndim == loads else places] for column in columns))
 
 
-def rate_span(values: Floats) -> Span:
-    """The span of a rate (3,) by `Level`; 0 for nan, a load that cannot be carried."""
-    lower, median, upper = np.nan_to_num(values, nan=0.0).tolist()
-    return Span(lower=lower, median=median, upper=upper)
-
-
 def time_span(values: Floats) -> Span:
     """The span of a time (3,) by `Level`; infinite for nan, a load that cannot be carried."""
     upper, median, lower = np.nan_to_num(values, nan=np.inf).tolist()
@@ -331,7 +325,8 @@ def tails_record(request: ServingQuestion, rates: Rates) -> tuple[tuple[Span, ..
 
 def rates_record(request: ServingQuestion, rates: Rates, replicas: float) -> ServingRates:
     """The rates of all replicas from those of one; their errors are the same, so that bounds add."""
-    output = rate_span(rates.output)
+    lower, median, upper = np.nan_to_num(rates.output).tolist()  # nan: a load that cannot be carried
+    output = Span(lower=lower, median=median, upper=upper)
     return ServingRates(
         concurrency=float(rates.concurrency) * replicas,
         output_tokens_per_second=output.times(replicas),

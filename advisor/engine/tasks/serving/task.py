@@ -157,9 +157,10 @@ class ServingTask(
             (at_once * output / request.output_tokens, request.target_requests_per_second),
         )
         aims = list[Aim]()
-        aims += [(_without_nan(values), target) for values, target in reached if target is not None]
+        # A load that is nan is beyond what the replica can answer: its rate counts as 0.
+        aims += [(np.nan_to_num(values), target) for values, target in reached if target is not None]
         for limit in request.time_limits:
-            aims.append((_without_nan(1 / rates.limited(limit, request.output_tokens)), 1 / limit.most))
+            aims.append((np.nan_to_num(1 / rates.limited(limit, request.output_tokens)), 1 / limit.most))
         return aims
 
     def candidate_cost(self, request: ServingQuestion, candidate: GenerationCandidate) -> float:
@@ -468,8 +469,3 @@ class TimeAmount(Amount):
 
     def text(self, request: SpecQuestion) -> str:
         return TimeLimit.parse(self.name, getattr(request, self.name)).text(self.get(request))
-
-
-def _without_nan(values: Floats) -> Floats:
-    """Rates (3, n) by `Level`, with 0 for nan: such a load is beyond what the replica can answer."""
-    return np.nan_to_num(values, nan=0.0)
