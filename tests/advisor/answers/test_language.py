@@ -251,12 +251,8 @@ def test_the_users_that_could_be_served_are_those_of_as_many_instances_as_may_be
 DAY = date(2026, 11, 23)
 
 
-@pytest.fixture(scope="module")
-def catalog():
-    return load_catalog()
-
-
-def test_a_region_of_one_cloud_leaves_out_the_others_and_strict_the_types_with_old_prices(catalog):
+def test_a_region_of_one_cloud_leaves_out_the_others_and_strict_the_types_with_old_prices():
+    catalog = context()
     request = SpecQuestion(cloud="any", region="eu-west-1")
     (note,) = region_notes(request, catalog)
     named = set(note.parameters["clouds"])
@@ -273,7 +269,8 @@ def test_a_region_of_one_cloud_leaves_out_the_others_and_strict_the_types_with_o
     assert omission_notes(request, catalog, oldest, strict=True) == ()
 
 
-def test_prices_in_a_currency_without_a_rate_are_left_out_by_name(catalog, monkeypatch):
+def test_prices_in_a_currency_without_a_rate_are_left_out_by_name(monkeypatch):
+    catalog = context()
     (note,) = omission_notes(SpecQuestion(cloud="any", region=None), catalog, DAY, strict=False)
     assert {"leafcloud", "ovh"} <= set(note.parameters["clouds"])
     assert "ADVISOR_EUR_PER_USD" in str(note)

@@ -39,33 +39,28 @@ def _words(fields):
         yield from (f"--{name.replace('_', '-')}", texts)
 
 
-def _printed(capsys, *words):
-    code = main.run(list(words))
-    return code, capsys.readouterr().out
-
-
 def _differs(command, fields):
     """Asked twice: a day may begin between an answer and the other."""
     return all(asked_by_python(command, fields) != asked_by_command(command, fields) for _ in range(2))
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_an_answer_is_the_json_and_the_text_of_the_command(name, capsys):
+def test_an_answer_is_the_json_and_the_text_of_the_command(name, ask):
     fields = ASKED[name]
     command = name if name in main.COMMANDS else "recommend"
     answer = getattr(advisor, command)(**fields)
-    assert json.loads(_printed(capsys, command, *_words(fields), "-o", "json")[1]) == (
+    assert json.loads(ask(command, *_words(fields), "-o", "json")[1]) == (
         json.loads(json.dumps(answer.to_dict()))
     )
-    assert _printed(capsys, command, *_words(fields))[1] == f"{answer}\n"
+    assert ask(command, *_words(fields))[1] == f"{answer}\n"
 
 
-def test_lists_are_those_of_the_command_line(capsys):
+def test_lists_are_those_of_the_command_line(ask):
     networks, offers = advisor.networks("resnet*"), advisor.offers(gpu="T4", market="spot")
     of_offers = ["catalog", "list", "--gpu", "T4", "--market", "spot"]
     for answer, words in ((networks, ["networks", "resnet*"]), (offers, of_offers)):
-        assert json.loads(_printed(capsys, *words, "-o", "json")[1]) == answer.to_dict()
-        assert _printed(capsys, *words)[1] == f"{answer}\n"
+        assert json.loads(ask(*words, "-o", "json")[1]) == answer.to_dict()
+        assert ask(*words)[1] == f"{answer}\n"
     assert len(offers.to_frame()) == len(offers.offers) > 40
 
 
@@ -107,19 +102,19 @@ def test_a_wrong_argument_is_a_usage_error_that_names_it_as_an_argument(fields, 
     assert "--" not in str(error.value)
 
 
-def test_where_nothing_answers_the_answer_says_so_and_require_raises(capsys):
+def test_where_nothing_answers_the_answer_says_so_and_require_raises(ask):
     fields = {**RECOMMEND, "target_throughput": 5e7}
     answer = advisor.recommend(**fields)
     assert answer.recommendation is None
     assert answer.relax
     with pytest.raises(advisor.NoOfferError):
         answer.require()
-    code, printed = _printed(capsys, "recommend", *_words(fields), "-o", "json")
+    code, printed, _ = ask("recommend", *_words(fields), "-o", "json")
     assert code == advisor.NoOfferError.exit_code
     assert json.loads(printed) == answer.to_dict()
 
 
-def test_an_answers_fields_are_its_attributes_and_a_frame_has_the_columns_of_the_csv(capsys):
+def test_an_answers_fields_are_its_attributes_and_a_frame_has_the_columns_of_the_csv(ask):
     answer = advisor.recommend(**RECOMMEND)
     document = answer.to_dict()["recommendation"]
     assert answer.recommendation.instance_type == document["instance_type"]
@@ -130,7 +125,7 @@ def test_an_answers_fields_are_its_attributes_and_a_frame_has_the_columns_of_the
     with pytest.raises(AttributeError, match="no field 'instance'"):
         _ = answer.recommendation.instance
     answer = advisor.recommend(**RECOMMEND, max_results=3)
-    csv = _printed(capsys, "recommend", *_words(RECOMMEND), "--max-results", "3", "-o", "csv")[1]
+    csv = ask("recommend", *_words(RECOMMEND), "--max-results", "3", "-o", "csv")[1]
     assert set(answer.to_frame().columns) == set(csv.splitlines()[0].split(","))
     assert len(answer.to_frame()) == len(csv.splitlines()) - 1
 

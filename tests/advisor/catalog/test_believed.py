@@ -15,7 +15,6 @@ from advisor.catalog.believed import OTHER_GPUS, OTHER_SIZE, TOO_FAR, why_not_be
 from advisor.catalog.importing import import_file
 from advisor.catalog.overlay import Overlay, forget_overlay, keep_overlay, plain_cell, read_overlay
 from advisor.catalog.providers.rows import UNKNOWN_TYPE
-from advisor.cli.main import run
 from advisor.domain import Market, Price
 from advisor.errors import UsageError
 from tests.rows import table
@@ -127,17 +126,15 @@ def test_no_market_without_a_known_price_and_no_small_steps_lead_far_from_the_sn
         step(0.01)
 
 
-def test_the_command_counts_shows_an_example_and_takes_them_when_asked(tmp_path, capsys):
+def test_the_command_counts_shows_an_example_and_takes_them_when_asked(tmp_path, shown, answer):
     file = tmp_path / "vms.csv"
     file.write_text(f"{HEADER}\n{SLIPS['a tenth'][0]}\n{GOOD}\n")
     command = ["catalog", "import", str(file), "--name", "aws", "--as-of", "2026-11-21"]
-    assert run(command) == 0
-    out = capsys.readouterr().out
+    out = shown(*command)
     assert f"aws: 1 left out: {TOO_FAR}, such as p5.4xlarge in us-east-1 (on-demand): " in out
     assert "$0.688/h is 0.1 times the known $6.880/h" in out
     assert "--accept-implausible takes it" in out
-    assert run([*command, "--accept-implausible", "-o", "json"]) == 0
-    (document,) = json.loads(capsys.readouterr().out)["imports"]
+    (document,) = answer(*command, "--accept-implausible")["imports"]
     assert (document["refreshed"], document["left_out_by_reason"]) == ({"aws": 2}, {})
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.trial.ownership import find_orphans
 from tests.processes import as_in_a_terminal
 
@@ -97,10 +96,7 @@ def running(pid, home):
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(("phase", "executor"), [(making, "process"), (running, "process"), (running, "ray")])
-def test_a_sweep_can_be_ended_in_every_phase(tmp_path, phase, executor, number, code):
-    images = tmp_path / "images"
-    images.mkdir()
-    write_samples(images, range(16), seed=0)
+def test_a_sweep_can_be_ended_in_every_phase(images, tmp_path, phase, executor, number, code):
     process = started(
         *shlex.split("-m advisor sweep run --networks googlenet --tasks preprocessing --vcpus 1"),
         *shlex.split("--memory 1GiB --disks unlimited --executor"),

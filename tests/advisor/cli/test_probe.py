@@ -155,19 +155,17 @@ def examined(monkeypatch):
 
 
 @pytest.mark.parametrize(("findings", "code"), [((FINE,), 0), ((FINE, POOR), 0), ((FINE, POOR, BAD), 1)])
-def test_only_a_problem_is_an_exit_code_of_one(examined, capsys, findings, code):
+def test_only_a_problem_is_an_exit_code_of_one(examined, shown, answer, findings, code):
     examined(*findings)
-    assert main.run(["doctor"]) == code
-    assert main.run(["doctor", "-o", "json"]) == code
-    out = capsys.readouterr().out
-    assert "\x1b" not in out.partition("{")[0]
-    assert all(len(line) <= 100 for line in out.partition("{")[0].splitlines())
+    answer("doctor", code=code)
+    out = shown("doctor", code=code)
+    assert "\x1b" not in out
+    assert all(len(line) <= 100 for line in out.splitlines())
 
 
-def test_what_to_do_stands_beneath_what_is_wrong(examined, capsys):
+def test_what_to_do_stands_beneath_what_is_wrong(examined, shown):
     examined(POOR)
-    main.run(["doctor"])
-    assert capsys.readouterr().out.splitlines() == [
+    assert shown("doctor").splitlines() == [
         "warning  bundle               old",
         "                              -> upgrade",
     ]

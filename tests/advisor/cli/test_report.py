@@ -38,9 +38,7 @@ workloads:
 
 @pytest.fixture
 def plan(tmp_path):
-    file = tmp_path / "team.yaml"
-    file.write_text(PLAN)
-    return str(file)
+    return str(_written(tmp_path / "team.yaml", PLAN))
 
 
 @pytest.fixture
@@ -224,8 +222,7 @@ def test_a_saved_answer_is_told_in_chinese_and_one_without_parameters_still_open
 
 
 def test_a_plan_says_how_often_it_runs(shown, stderr, document, tmp_path):
-    file = tmp_path / "often.yaml"
-    file.write_text(PLAN + "    epochs: 2\n    runs_per_month: 4\n")
+    file = _written(tmp_path / "often.yaml", PLAN + "    epochs: 2\n    runs_per_month: 4\n")
     totals = document("--plan", str(file))["totals"]
     assert totals["month_with_runs_usd"] == pytest.approx(totals["month_usd"] + 4 * totals["run_usd"])
     # A total names what it leaves out.
@@ -372,8 +369,7 @@ def test_a_cheaper_disk_of_the_pick_is_called_the_same_instance_and_live_prices_
     ]
     why = "not verified live (offerings): no AWS credentials"
     saved["live"] = {"as_of": saved["as_of"], "checked": [], "warnings": [why]}
-    file = tmp_path / "answer.json"
-    file.write_text(json.dumps(saved))
+    file = _written(tmp_path / "answer.json", json.dumps(saved))
     told = shown("report", "--from", file, *DAY)
     assert "The same instance with gp3:200GiB is cheaper, at $0.500/h".replace("$", "\\$") in told
     assert why.capitalize()[:20] in told.partition("## Appendix")[0]

@@ -20,12 +20,6 @@ GRID = (
 )
 
 
-def test_an_adaptive_plan_tells_the_most_that_it_measures(sweep, images):
-    adaptive = ("--adaptive", "--budget", "1trial")
-    said = sweep("plan", *GRID, "--data", images, *adaptive)
-    assert "At most 1 trial, about 1 min." in said
-
-
 @pytest.mark.parametrize(
     ("question", "said"),
     [

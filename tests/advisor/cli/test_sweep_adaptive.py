@@ -34,6 +34,7 @@ def test_an_adaptive_plan_shows_trials_time_and_cost(answer, sweep):
     shown = sweep("plan", *GRID, "--adaptive", "--budget", "5USD", "--instance", "g4dn.xlarge")
     assert "most of the rates" in shown
     assert "$" in shown
+    assert "At most 1 trial, about" in sweep("plan", *GRID, "--adaptive", "--budget", "1trial")
 
 
 def test_a_simulation_tells_trials_regret_and_target_and_a_seed_repeats_it(answer, table, sweep):

@@ -18,7 +18,6 @@ from advisor.domain import Status
 from advisor.errors import DataError
 from advisor.runs.sweeps.status import drivers_here
 from advisor.store.measurements import SqlStore, open_store
-from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.cli.test_sweep import GRID
 from tests.builders import keep
@@ -180,11 +179,9 @@ def test_without_a_terminal_there_is_no_escape_code_and_a_trial_without_a_log_is
 
 @pytest.mark.machine
 @pytest.mark.slow
-def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(sweep, tmp_path):
+def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(sweep, images, tmp_path):
     """Live display on a pseudo terminal, status beside it, Ctrl-C, then the rest."""
-    (tmp_path / "images").mkdir()
-    write_samples(tmp_path / "images", range(40), seed=0)
-    described = (*GRID, "--iterations", "20", "--data", str(tmp_path / "images"))
+    described = (*GRID, "--iterations", "20", "--data", str(images))
     metrics = tmp_path / "m.prom"
     how = ("--executor", "process", "--usd-per-hour", "1", "--metrics-file", str(metrics))
     command = [*ADVISOR, "sweep", "run", *described, *how]

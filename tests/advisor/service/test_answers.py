@@ -5,9 +5,7 @@ import re
 
 import pytest
 
-from advisor.answers import ask
 from advisor.answers.listing import page_of, query_of
-from advisor.cli.main import run
 from advisor.questions.listings import Offers
 from advisor.questions.reading import from_values
 from tests.alike import alike
@@ -17,15 +15,13 @@ SERVING = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 8,
 
 
 @pytest.fixture
-def as_typed(context, monkeypatch, capsys):
+def as_typed(context, monkeypatch, ask):
     """The same words as a command's options; returns (exit code, document)."""
+    monkeypatch.setattr("advisor.answers.ask.load_context", lambda *_, **__: context)
 
     def command(name, words):
-        monkeypatch.setattr(ask, "load_context", lambda *_, **__: context)
         typed = [part for word, value in words.items() for part in _option(word, value)]
-        capsys.readouterr()
-        code = run([name, *typed, "-o", "json"])
-        out = capsys.readouterr().out
+        code, out, _ = ask(name, *typed, "-o", "json")
         return code, json.loads(out) if out else None
 
     return command

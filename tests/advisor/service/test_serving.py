@@ -9,7 +9,6 @@ import urllib.request
 
 import pytest
 
-from advisor.cli.main import run
 from advisor.cli.serve import body_bytes, request_rate
 from advisor.errors import DataError, UsageError
 from advisor.service import gate
@@ -112,11 +111,9 @@ def test_a_rate_is_so_many_a_second_and_a_body_has_a_size_with_its_unit():
                 read(text)
 
 
-def test_half_of_tls_is_refused(capsys, tmp_path):
+def test_half_of_tls_is_refused(stderr, tmp_path):
     (tmp_path / "certificate.pem").touch()
-    words = ["serve", "--tls-certificate", str(tmp_path / "certificate.pem")]
-    assert run(words) == 2
-    assert "belong together" in capsys.readouterr().err
+    assert "belong together" in stderr("serve", "--tls-certificate", tmp_path / "certificate.pem")
 
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", "alive"), ("/readyz", "ready")])

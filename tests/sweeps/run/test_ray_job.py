@@ -20,7 +20,6 @@ import sqlalchemy
 
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.measure.endpoint.engines import free_ports
 from tests.processes import as_in_a_terminal
 from tests.sweeps.builders import LEFT_TO_THE_COLLECTOR
@@ -141,11 +140,8 @@ def rows_of(store, at_least):
 
 
 @pytest.mark.timeout(420)
-def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, password, tmp_path):
+def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, password, images):
     """No password of the database is in the job's description, its log or the dashboard."""
-    images = tmp_path / "images"
-    images.mkdir()
-    write_samples(images, range(40), seed=0)
     words = (
         f"--ray-address auto --networks googlenet --tasks preprocessing --vcpus 0.5 --memory {MEMORY} "
         f"--disks unlimited --accelerator cpu --iterations 3 --data {images}"

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from advisor.domain import LimitedBy, Measurement, Status, Task
-from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.machine.environment import allowed_cpus
 from advisor.sweeps.trial.placement import placed
 from tests.sweeps.builders import REAL_WORKER, resources, trial, trial_on
@@ -34,13 +33,12 @@ run_attempt(
 
 @pytest.mark.ray
 @pytest.mark.skipif(len(allowed_cpus()) < 2, reason="two trials at once need two CPUs")
-def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(tmp_path):
+def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(images):
     from advisor.sweeps.run.ray.executor import RayExecutor
 
-    write_samples(tmp_path, range(16), seed=0)
     emulated = {"task": Task.INFERENCE, "accelerator": "emulated:T4", "emulated_step_seconds": 0.02}
     trials = [
-        trial_on(tmp_path, resources=resources(memory_mib=1024.0 + number), **emulated) for number in range(4)
+        trial_on(images, resources=resources(memory_mib=1024.0 + number), **emulated) for number in range(4)
     ]
     with closing(RayExecutor(slots=2)) as executor:
         rows = list(executor.execute(trials))

@@ -20,7 +20,6 @@ from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.guest.software import packed_software
 from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states
 from advisor.store.measurements import open_store
-from advisor.sweeps.datasets.making import write_samples
 from tests.infra.aws.builders import a_job
 from tests.infra.aws.guest.sandbox import Sandbox, Service, sandbox, serving
 from tests.infra.aws.reaping import moto_server
@@ -97,10 +96,7 @@ class Account:
 
 
 @pytest.fixture
-def account(monkeypatch, tmp_path) -> Iterator[Account]:
-    images = tmp_path / "images"
-    images.mkdir()
-    write_samples(images, range(16), seed=0)
+def account(monkeypatch, images, tmp_path) -> Iterator[Account]:
     with moto_server(monkeypatch) as settings, serving() as service:
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         yield Account(tmp_path, settings, service, str(images))
