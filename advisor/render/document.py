@@ -57,9 +57,10 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
         """Return the document's `performance_model` block."""
         return {"id": self.model_id, "trained_on": self.trained_on, "error_percent": self.error_percent}
 
-    def catalog(self) -> dict[str, Any]:
-        """Return the document's `catalog` block."""
-        return {"as_of": self.catalog_as_of, "sources": list(self.catalog_sources)}
+    def blocks(self) -> dict[str, dict[str, Any]]:
+        """Return the document's `performance_model` and `catalog`."""
+        catalog = {"as_of": self.catalog_as_of, "sources": list(self.catalog_sources)}
+        return {"performance_model": self.performance_model(), "catalog": catalog}
 
 
 def recommendation_document(
@@ -106,18 +107,18 @@ def shared_document(
         # The safe spec, which needs no trial, is always among the alternatives.
         others = [*others[: max(0, answer.request.max_results - 2)], answer.safe]
     codes = {getattr(warning, "code", None) for warning in answer.warnings}
+    behind_it = sources.blocks()
+    behind_it["catalog"] |= {
+        "offers_considered": answer.offers_considered,
+        "offers_rejected": len(answer.rejected),
+        "rejected_by_reason": answer.rejected_by_reason,
+    }
     return {
         "schema": SCHEMA,
         "as_of": answer.today.isoformat(),
         **sentence,
         "request": question_document(answer.request),
-        "performance_model": sources.performance_model(),
-        "catalog": {
-            **sources.catalog(),
-            "offers_considered": answer.offers_considered,
-            "offers_rejected": len(answer.rejected),
-            "rejected_by_reason": answer.rejected_by_reason,
-        },
+        **behind_it,
         "recommendation": block_of(answer.chosen) if answer.chosen else None,
         "decision": decision_block(answer),
         "nearest": {**block_of(answer.nearest), "misses": list(answer.nearest_misses)}
@@ -156,8 +157,7 @@ def prediction_document(
         "schema": "advisor.prediction/1",
         "asked": asked_of(request),
         "request": question_document(request),
-        "performance_model": sources.performance_model(),
-        "catalog": sources.catalog(),
+        **sources.blocks(),
         **instance_block(answer.instance),
         "disk": disk_block(answer.disk),
         "region": answer.region,
@@ -184,8 +184,7 @@ def gpu_prediction_document(
         "schema": "advisor.gpu-prediction/1",
         "asked": asked_of(request),
         "request": question_document(request),
-        "performance_model": sources.performance_model(),
-        "catalog": sources.catalog(),
+        **sources.blocks(),
         "gpu": {"name": answer.gpu.name, "memory_mib": answer.gpu.memory_mib, "sources": answer.gpu.sources},
         **gpu_prediction_block(answer),
         "risk": risk(answer.prediction) if answer.prediction else None,

@@ -126,11 +126,7 @@ def _against_api(candidate: GenerationCandidate) -> dict[str, Any]:
 def _serving_block(candidate: GenerationCandidate) -> dict[str, Any]:
     ready = candidate.ready
     return {
-        "model": candidate.model,
-        "engine": str(candidate.engine),
-        "engine_version": candidate.engine_version,
-        "precision": str(candidate.precision),
-        "kv_precision": str(candidate.kv_precision),
+        **fields(candidate, "model engine engine_version precision kv_precision"),
         "placement": placement_block(candidate.placement),
         **fields(candidate, "input_tokens output_tokens offered_requests_per_second"),
         "rates": rates_block(candidate.rates),
@@ -150,8 +146,7 @@ def placement_block(placement: ServingPlacement) -> dict[str, Any]:
     """Return how the model is placed on one instance, or over several."""
     further = {"pipeline_parallel": placement.nodes, "data_parallel": placement.ranks}
     return {
-        **fields(placement, "tensor_parallel replicas"),
-        "link": str(placement.link),
+        **fields(placement, "tensor_parallel replicas link"),
         **{name: number for name, number in further.items() if number > 1},
     }
 
@@ -233,12 +228,9 @@ def finetuning_block(candidate: FineTuningCandidate, confidence: float) -> dict[
             "usd_by_price": by_price(spec, candidate.usd_per_run.median),
         },
         "tuning": {
-            "model": candidate.model,
-            "method": str(candidate.method),
-            "link": str(candidate.link),
+            **fields(candidate, "model method link"),
             "bound_by": "links" if candidate.link_bound else "gpus",
-            "precision": str(candidate.precision),
-            **fields(candidate, "micro_batch checkpointing"),
+            **fields(candidate, "precision micro_batch checkpointing"),
             "memory_per_gpu": asdict(candidate.memory),
         },
         "note": notes_text(candidate.notes),
@@ -273,8 +265,7 @@ def language_prediction_document(
     return {
         "schema": schema,
         "request": question_document(request),
-        "performance_model": sources.performance_model(),
-        "catalog": sources.catalog(),
+        **sources.blocks(),
         **prediction_block(prediction, request.confidence, sources),
         **of_serving,
         "assumptions": list(prediction.assumptions),

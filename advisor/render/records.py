@@ -142,15 +142,11 @@ def price_block(price: Price, currency: str = "USD") -> dict[str, Any]:
 def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, Any]:
     """Return throughput with its interval, the bottleneck, and the utilization of each stage."""
     return {
-        "batch_size": workload.batch_size,
-        "precision": str(workload.precision),
-        "memory_format": str(workload.memory_format),
+        **fields(workload, "batch_size precision memory_format"),
         "predicted": {
             "throughput": bounds(prediction),
             "unit": rate_unit(workload.dataset),
-            "confidence": prediction.confidence,
-            "provenance": str(prediction.provenance),
-            **fields(prediction, "gpus_used gpu_efficiency"),
+            **fields(prediction, "confidence provenance gpus_used gpu_efficiency"),
             "withheld": withheld_block(prediction.withheld),
         },
         "bottleneck": str(prediction.bottleneck),
@@ -332,7 +328,9 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
 
 def relaxation_block(relaxation: Relaxation, gives: Mapping[str, Any]) -> dict[str, Any]:
     """Return changes that together suffice, and what they give, whose whole block is `gives`."""
-    price, run = gives["price"], gives.get("run")
+    price, run = gives["price"], gives.get("run") or {}
+    medians = {name: run[name]["median"] for name in ("hours", "usd") if run}
+    of_run = run and medians | {"most_usd": run["usd"]["upper"]}
     return {
         "changes": [
             {**fields(change, "constraint option"), "from": change.before, "to": change.after}
@@ -345,17 +343,7 @@ def relaxation_block(relaxation: Relaxation, gives: Mapping[str, Any]) -> dict[s
             "price_as_of": price["as_of"],
             "probability": gives["probability"],
             "lower": gives["predicted"]["throughput"]["lower"],
-            **(
-                {
-                    "run": {
-                        "hours": run["hours"]["median"],
-                        "usd": run["usd"]["median"],
-                        "most_usd": run["usd"]["upper"],
-                    }
-                }
-                if run
-                else {}
-            ),
+            **({"run": of_run} if of_run else {}),
         },
     }
 
@@ -387,9 +375,7 @@ def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any
 def price_answer_block(answer: PriceAnswer) -> dict[str, Any]:
     """Return a cloud's reply about a price: the earlier price, the new one, or why there is none."""
     return {
-        "instance_type": answer.instance_type,
-        "region": answer.region,
-        "market": str(answer.market),
+        **fields(answer, "instance_type region market"),
         "before": price_block(answer.before) if answer.before else None,
         "told": price_block(answer.price) if answer.price else None,
         "changed": answer.changed,
@@ -426,11 +412,10 @@ def explanation_document(instance_type: str, explanation: Explanation) -> dict[s
         "bottleneck": _stage_block(explanation.bottleneck, explanation.bottleneck_rate),
         "next_stage": following,
         "gains": [
-            fields(gain, "resource step samples_per_second percent") | {"bottleneck": str(gain.bottleneck)}
-            for gain in explanation.gains
+            fields(gain, "resource step samples_per_second percent bottleneck") for gain in explanation.gains
         ],
         "measured_range": [
-            fields(distance, "subject stage matters inside times detail") | {"stage": str(distance.stage)}
+            fields(distance, "subject stage matters inside times detail")
             for distance in explanation.distances
         ],
     }

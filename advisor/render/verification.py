@@ -26,9 +26,7 @@ def verification_document(verification: Verification) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "request": question_document(request),
-        "verdict": str(verification.verdict),
-        "settles": verification.settles,
-        "reason": verification.reason,
+        **fields(verification, "verdict settles reason"),
         "instance_type": verification.instance.name if verification.instance else None,
         "measured": {
             "trial_id": trial.trial_id,
@@ -54,11 +52,7 @@ def verification_document(verification: Verification) -> dict[str, Any]:
             "limited_by": str(verification.measurement.limited_by),
         },
         "predicted": predicted
-        and {
-            "throughput": bounds(predicted),
-            "confidence": predicted.confidence,
-            "provenance": str(predicted.provenance),
-        },
+        and {"throughput": bounds(predicted), **fields(predicted, "confidence provenance")},
         "caveats": list(verification.caveats),
         "answer_now": verification.answer_now,
     }
@@ -140,26 +134,20 @@ def serving_verification_document(done: ServingVerification) -> dict[str, Any]:
     predicted = done.predicted
     return {
         "schema": SERVING_SCHEMA,
-        "verdict": str(done.verdict),
-        "settles": done.settles,
+        **fields(done, "verdict settles"),
         "model": predicted.model,
         "instance_type": predicted.spec.offer.instance.name,
         "instances": predicted.spec.count,
         "load": done.load,
         "confidence": 0.95,
         "criteria": [
-            {
-                **fields(criterion, "name limit is_least measured lower upper"),
-                "verdict": str(criterion.verdict),
-            }
+            fields(criterion, "name limit is_least measured lower upper verdict")
             for criterion in done.criteria
         ],
         "measured": dict(done.anchor["loads"][0]),
         "predicted": {
-            name: bounds(span)
-            for name, span in fields(
-                predicted.rates, "output_tokens_per_second ttft_seconds tpot_seconds"
-            ).items()
+            name: bounds(getattr(predicted.rates, name))
+            for name in ("output_tokens_per_second", "ttft_seconds", "tpot_seconds")
         },
         "caveats": list(done.caveats),
         "answer_now": done.answer_now,

@@ -39,9 +39,7 @@ def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
         "schema": SCHEMA,
         "request": {
             "model": question.reference,
-            "task": str(conditions.task),
-            "batch_size": conditions.batch_size,
-            "precision": str(conditions.precision),
+            **fields(conditions, "task batch_size precision"),
             "optimizer": str(conditions.optimizer) if conditions.task == "training" else None,
             "checkpointing": conditions.checkpointing,
             "no_grad": conditions.task == "inference" and not conditions.keeps_graph,
@@ -52,14 +50,7 @@ def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
         "calibrated": answer.peak.calibrated,
         "parts_mib": {name.replace(" ", "_").lower(): mib for name, mib, _ in _parts(answer.peak)},
         "peak_mib": _bounds(answer.peak),
-        "gpus": [
-            {
-                **fields(gpu, "name memory_mib"),
-                "verdict": str(gpu.verdict),
-                **fields(gpu, "probability largest_batch"),
-            }
-            for gpu in answer.gpus
-        ],
+        "gpus": [fields(gpu, "name memory_mib verdict probability largest_batch") for gpu in answer.gpus],
         "what_ifs": [
             {
                 "change": what_if.change,
@@ -166,14 +157,9 @@ def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:
         "schema": LANGUAGE_SCHEMA,
         "request": {
             "task": "generation",
-            "model": answer.model,
-            "precision": str(answer.precision),
-            "kv_precision": str(answer.kv_precision),
-            "engine": str(answer.engine),
-            "context_tokens": answer.context_tokens,
+            **fields(answer, "model precision kv_precision engine context_tokens"),
         },
-        "weights_gib": answer.weights_gib,
-        "kv_bytes_per_token": answer.kv_bytes_per_token,
+        **fields(answer, "weights_gib kv_bytes_per_token"),
         "gpus": [
             {**fields(split, "gpu gpu_memory_gib precision tensor_parallel"), **_use_block(split)}
             for split in answer.gpus
@@ -240,12 +226,7 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
     """Return the memory of fine-tuning a model on each GPU, in GiB."""
     return {
         "schema": LANGUAGE_SCHEMA,
-        "request": {
-            "task": "finetuning",
-            "model": answer.model,
-            "method": str(answer.method),
-            "sequence": answer.sequence,
-        },
+        "request": {"task": "finetuning", **fields(answer, "model method sequence")},
         "gpus": [
             {**fields(tuned, "gpu gpu_memory_gib gpus micro_batch checkpointing"), **_use_block(tuned)}
             for tuned in answer.gpus
