@@ -73,6 +73,7 @@ class Look(Enum):
     WHOLE = "whole"
     NUMBER = "number"
     RATE = "rate"
+    MS = "ms"  # of seconds
     LOWER = "lower"  # rounded down
     USD = "usd"
     COST = "cost"  # of a month or a run, with cents; empty if unknown
@@ -89,6 +90,7 @@ _WRITERS: Mapping[Look, Callable[[Any], str]] = {
     Look.WHOLE: "{:,}".format,
     Look.NUMBER: plain,
     Look.RATE: format_rate,
+    Look.MS: lambda seconds: format_rate(1000 * seconds),
     Look.LOWER: lower_rate,
     Look.USD: format_usd,
     Look.COST: short_usd,

@@ -25,6 +25,7 @@ from advisor.messages import FieldName, Message, ceil_significant, floor_rate, f
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import FORMATS
+from advisor.render.facts import TARGETS
 from advisor.render.price_doubt import PER, ranked_cost
 from advisor.render.records import brief_block, hedge_message, spec_fields
 
@@ -191,10 +192,7 @@ _WORDS = (
     (0.0, Message("unlikely: only {percent:.0f} % sure {aim}")),
 )
 # Fields of a question that set a target rate, and fields that set limits.
-_AIMS = (
-    *("target_throughput", "target_output_tokens_per_second", "target_tokens_per_second"),
-    *("target_requests_per_second", "users"),
-)
+_AIMS = (*TARGETS, "target_requests_per_second", "users")
 _LIMITS = (
     *("max_latency_ms", "max_ttft_ms", "max_tpot_ms", "max_e2e_seconds", "max_ready_seconds"),
     *("max_hours", "max_run_usd", "max_first_epoch_hours"),
@@ -208,8 +206,12 @@ _TO = {
 _TO_SERVE = Message("to serve {users:,} users"), Message("to serve {users:,} users within the limits")
 
 
-def _chance_message(chosen: Any, request: Any) -> Message:
-    """'likely: 76 % sure to serve 40 users within the limits', and what else must hold."""
+def sure_message(answer: Judged[Any, Any]) -> Message | None:
+    """'likely: 76 % sure to serve 40 users within the limits', and what else must hold; None if no target or
+    limit is set."""
+    chosen, request = answer.chosen, answer.request
+    if chosen is None or chosen.probability is None:
+        return None
     doubt, by = price_chance(chosen, request), hedge_message(getattr(chosen, "prediction", chosen))
     is_spot, is_doubtful = request.ends and chosen.spec.offer.market is Market.SPOT, doubt < SURE_PRICE
     aims, limits = (any(getattr(request, name, None) for name in names) for names in (_AIMS, _LIMITS))
@@ -233,12 +235,6 @@ def _chance_message(chosen: Any, request: Any) -> Message:
     if by:
         aim = Message("{aim}, {by}", aim=aim, by=by)
     return Message(words.text, percent=100 * modest(chosen.probability), aim=aim)
-
-
-def sure_message(answer: Judged[Any, Any]) -> Message | None:
-    """Return how sure the chosen spec is; None if no target or limit is set."""
-    chosen = answer.chosen
-    return None if chosen is None or chosen.probability is None else _chance_message(chosen, answer.request)
 
 
 def _trial_message(answer: Judged[Any, Any]) -> Message | None:

@@ -73,13 +73,7 @@ def price_picture(
     panel.names(names, [(row["total_usd_per_hour"], row["median"]) for row in rows])
     _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
     marks = [
-        paper.mark(
-            panel.x.position(row["total_usd_per_hour"]),
-            panel.y.position(row["median"]),
-            _spec_text(row, t),
-            href(row),
-        )
-        for row in rows
+        panel.mark(row["total_usd_per_hour"], row["median"], _spec_text(row, t), href(row)) for row in rows
     ]
     alt = [t("price.alt", count=len(rows))]
     alt += [t("price.alt_chosen", one=_spec_text(row, t)) for row in kinds["pick"]]
@@ -152,8 +146,7 @@ def curves_picture(
         for x, point in path:
             bounds = {bound: lower_rate(point[bound]) for bound in ("lower", "median", "upper")}
             text = t("curves.point", x=f"{x:,.4g}", **bounds)
-            place = panel.x.position(x), panel.y.position(point["median"])
-            marks.append(paper.mark(*place, text, href(point)))
+            marks.append(panel.mark(x, point["median"], text, href(point)))
         ends = dict.fromkeys((marks[-len(path)].text, marks[-1].text))
         alts.append(t("curves.alt", name=t(f"curves.{name}"), points=t.listed(ends)) + ".")
         if near:
@@ -250,7 +243,7 @@ def front_picture(
             tpot=seconds_text(record["tpot_seconds"]["median"]),
             rate=format_rate(record["output_tokens_per_second"]["median"]),
         )
-        marks.append(paper.mark(panel.x.position(x), panel.y.position(y), text, href(record)))
+        marks.append(panel.mark(x, y, text, href(record)))
     return chart_of(paper, alt, marks)._replace(note=t("lm.front_note"))
 
 

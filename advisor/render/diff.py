@@ -126,15 +126,8 @@ def workloads_of(document: Document) -> dict[str, Workload]:
 
 def key_of(spec: Document) -> Key:
     """Return the key of a candidate, or of a row of `price_throughput`."""
-    disk = spec["disk"]
-    return Key(
-        cloud=spec["cloud"],
-        region=spec["region"],
-        market=spec["market"],
-        instance_type=spec["instance_type"],
-        machines=spec["count"],
-        disk=disk["order"] if isinstance(disk, Mapping) else disk,
-    )
+    disk = spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"]
+    return Key(spec["cloud"], spec["region"], spec["market"], spec["instance_type"], spec["count"], disk)
 
 
 def spec_document(key: Key) -> dict[str, Any]:

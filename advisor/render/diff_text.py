@@ -183,12 +183,7 @@ def _pick_text(workload: Document) -> str:
         return f"{with_disk(new)} meets the target now, and nothing did before{why}"
     names = [with_disk(spec) for spec in (old, new)]
     if names[0] == names[1]:
-        texts = report_texts("en")
-        markets = (texts.known(f"market.{spec['market']}", spec["market"]) for spec in (old, new))
-        names = [
-            f"{names[0]} in {spec['region']} ({market})"
-            for spec, market in zip((old, new), markets, strict=True)
-        ]
+        names = [f"{names[0]} in {spec['region']} ({_market(spec)})" for spec in (old, new)]
     return f"the pick changed from {names[0]} to {names[1]} ({_paid(workload)}){why}"
 
 
@@ -241,13 +236,16 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST])}{more}"
 
 
+def _market(row: Document) -> str:
+    return report_texts("en").known(f"market.{row['market']}", row["market"])
+
+
 def _price_text(row: Document) -> str:
     percent = row["percent"] or 0.0
     how, size = "cheaper" if percent < 0 else "dearer", abs(percent)
-    market = report_texts("en").known(f"market.{row['market']}", row["market"])
     share = f"{size:.0f}" if size >= 10 else f"{size:.2g}"
     return (
-        f"{spec_name(row)} ({row['region']}, {market}) became {share} % {how}: "
+        f"{spec_name(row)} ({row['region']}, {_market(row)}) became {share} % {how}: "
         f"{format_usd(row['old'])} -> {format_usd(row['new'])} an hour"
     )
 

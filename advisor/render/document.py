@@ -23,7 +23,7 @@ from advisor.render.records import (
     batch_point_block,
     candidate_block,
     disk_block,
-    first_epoch_block,
+    finite_bounds,
     gpu_prediction_block,
     instance_block,
     live_block,
@@ -165,7 +165,7 @@ def prediction_document(
         **prediction_block(answer.workload, answer.prediction),
         "cost": {"usd_per_million_samples": answer.usd_per_million_samples},
         "run": run_block(answer.run, answer.usd_per_run),
-        "first_epoch_hours": first_epoch_block(answer.first_epoch),
+        "first_epoch_hours": finite_bounds(answer.first_epoch),
         "good_batch_size": answer.good_batch_size,
         "by_batch": [batch_point_block(point) for point in answer.by_batch],
         "other_settings": other_setting_blocks(answer.other_settings),
@@ -237,9 +237,8 @@ def with_sentences(saved: Mapping[str, Any]) -> dict[str, Any]:
     messages: dict[tuple[str, str], Message] = {}
     for field, blocks in saved.get("messages", {}).items():
         for message in map(_message_of, blocks):
-            with suppress(
-                LookupError, TypeError, ValueError, AttributeError
-            ):  # a template that needs other fields
+            # A template may need other fields.
+            with suppress(LookupError, TypeError, ValueError, AttributeError):
                 messages[field, str(message)] = message
 
     def restored(value: Any, field: str) -> Any:

@@ -49,7 +49,7 @@ def type_name(record: Record, *, clouds: bool) -> str:
 SCHEMA = "advisor.report/1"
 ANSWERED, NOTHING_FITS = "answered", "nothing_fits"
 # Fields of a request that hold the target rate, by kind of question.
-_TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_tokens_per_second")
+TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_tokens_per_second")
 
 # Fields that distinguish a spec from the others in an answer.
 OF_A_SPEC = ("cloud", "instance_type", "count", "market")
@@ -75,20 +75,23 @@ def with_plan(section: Record, month: Mapping[str, float]) -> Document:
     if "hours_per_month" not in month or spec is None:
         return planned
 
-    def priced(row: Record, usd_per_hour: float | None) -> Document:
-        hours = hours_of_month(month, {**spec, **row})
-        return {**row, "usd_per_month": usd_per_hour and per_month(usd_per_hour, hours)}
+    def priced(row: Record) -> Document:
+        usd, hours = (
+            row.get("total_usd_per_hour", row["usd_per_hour"]),
+            hours_of_month(month, {**spec, **row}),
+        )
+        return {**row, "usd_per_month": usd and per_month(usd, hours)}
 
-    costs, places = section["costs"], section["regions"]
-    choices = [priced(row, row["usd_per_hour"]) for row in costs["choices"]] if costs else []
+    costs = section["costs"]
+    choices = list(map(priced, costs["choices"])) if costs else []
     whole = next((row["usd_per_month"] for row in choices if row["market"] == Market.ON_DEMAND), None)
     for row in choices:
         row["saving_percent"] = 100 * (1 - row["usd_per_month"] / whole) if whole else None
     return {
         **planned,
-        "answer": {**section["answer"], "spec": priced(spec, spec["usd_per_hour"])},
+        "answer": {**section["answer"], "spec": priced(spec)},
         "costs": costs and {**costs, "choices": choices, "hours_per_month": month["hours_per_month"]},
-        "regions": [priced(row, row["total_usd_per_hour"]) for row in places],
+        "regions": list(map(priced, section["regions"])),
     }
 
 
@@ -107,7 +110,7 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
         "status": status,
         "task": request["task"],
         "model": request["model"],
-        "target_throughput": next(request[name] for name in _TARGETS if name in request),
+        "target_throughput": next(request[name] for name in TARGETS if name in request),
         "confidence": request["confidence"],
         "spec": spec and _spec_facts(spec),
     }
@@ -222,12 +225,6 @@ def month_usd(section: Record) -> float | None:
     return usd
 
 
-def in_all_usd(totals: Record) -> float | None:
-    """Return the dollars per month of all workloads kept running and of every planned run."""
-    usd: float | None = totals.get("month_with_runs_usd") or totals["month_usd"]
-    return usd
-
-
 def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
     """Return the sums over all workloads. Hourly and monthly dollars cover those kept running, `run_usd` is
     one run of each that ends, and `month_with_runs_usd` adds planned runs, if any plan gives their number.
@@ -301,11 +298,8 @@ def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
             runs.append(most)
         else:
             without.append(section["name"])
-    return {
-        "month_usd": sum(months) if months else None,
-        "run_usd": sum(runs) if runs else None,
-        "without": without,
-    }
+    month = sum(months) if months else None
+    return {"month_usd": month, "run_usd": sum(runs) if runs else None, "without": without}
 
 
 def _quotas(answered: Sequence[Mapping[str, Any]]) -> list[Document]:
@@ -343,26 +337,24 @@ class Drawn(NamedTuple):
 
 def drawn_rows(specs: Sequence[Drawn]) -> list[dict[str, Any]]:
     """Return rows by price. A row `on_front` beats the lower bounds of all cheaper rows by over 1 %."""
-    rows = [_drawn_row(drawn) for drawn in specs]
+    rows = [
+        {
+            **_flat(spec),
+            "gpu": (spec["gpu"] or {}).get("name"),
+            "gpu_count": (spec["gpu"] or {}).get("count", 0),
+            "total_usd_per_hour": spec["price"]["total_usd_per_hour"],
+            "on_front": False,
+            "answers": answers,
+            "chosen": chosen,
+        }
+        for spec, answers, chosen in specs
+    ]
     rows.sort(key=lambda row: (row["total_usd_per_hour"], -row["lower"], row["instance_type"], row["disk"]))
     best = 0.0
     for row in rows:
         row["on_front"] = row["lower"] > _MORE * best
         best = row["lower"] if row["on_front"] else best
     return rows
-
-
-def _drawn_row(drawn: Drawn) -> dict[str, Any]:
-    gpu = drawn.spec["gpu"] or {}
-    return {
-        **_flat(drawn.spec),
-        "gpu": gpu.get("name"),
-        "gpu_count": gpu.get("count", 0),
-        "total_usd_per_hour": drawn.spec["price"]["total_usd_per_hour"],
-        "on_front": False,
-        "answers": drawn.answers,
-        "chosen": drawn.chosen,
-    }
 
 
 def break_evens(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

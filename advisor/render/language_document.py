@@ -6,6 +6,7 @@ Times are in seconds, rates are of all instances together, and numbers are not r
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from msgspec.structs import asdict
@@ -54,12 +55,8 @@ def generation_document(
     answer: GenerationRecommendation, sources: Sources, *, every_rejected: bool = False
 ) -> dict[str, Any]:
     """Return the whole answer about serving; `render.document.plain` makes it JSON-ready."""
-
     request = answer.request
-
-    def block(candidate: GenerationCandidate) -> dict[str, Any]:
-        return generation_block(candidate, request.confidence, sources)
-
+    block = partial(generation_block, confidence=request.confidence, sources=sources)
     return shared_document(answer, sources, block, every_rejected=every_rejected) | {
         "close_calls": [
             borderline_block(call, request.horizon_hours, trial_command(call.candidate, request))
@@ -78,10 +75,7 @@ def finetuning_document(
     answer: FineTuningRecommendation, sources: Sources, *, every_rejected: bool = False
 ) -> dict[str, Any]:
     """Return the whole answer about fine-tuning."""
-
-    def block(candidate: FineTuningCandidate) -> dict[str, Any]:
-        return finetuning_block(candidate, answer.request.confidence)
-
+    block = partial(finetuning_block, confidence=answer.request.confidence)
     return shared_document(answer, sources, block, every_rejected=every_rejected)
 
 

@@ -91,10 +91,6 @@ class Paper:
         text = _UNFIT.sub("\ufffd", text).translate(_ESCAPED)
         self._elements.append(f'<text x="{left}" y="{low}" fill="{colour}"{look}>{text}</text>')
 
-    def mark(self, x: float, y: float, text: str, href: str = "") -> Mark:
-        """Return a place that readers can point at."""
-        return Mark(round(100 * x / self.width, 2), round(100 * (1 - y / self.height), 2), text, href)
-
     def svg(self) -> str:
         """Return the picture as SVG; equal strokes give equal text."""
         width, height = _short(self.width), _short(self.height)
@@ -200,6 +196,11 @@ class Panel(NamedTuple):
     def places(self, values: Sequence[tuple[float, float]]) -> Points:
         """Return values as points of the paper."""
         return [(self.x.position(x), self.y.position(y)) for x, y in values]
+
+    def mark(self, x: float, y: float, text: str, href: str) -> Mark:
+        """Return a place that readers can point at."""
+        left, top = self.x.position(x) / self.paper.width, 1 - self.y.position(y) / self.paper.height
+        return Mark(round(100 * left, 2), round(100 * top, 2), text, href)
 
     def frame(self, x_name: str, y_name: str, *, ticks: int = 6) -> Paper:
         """Draw the grid, values and names of both axes, for `y` only if it has a name. Return the paper."""

@@ -82,8 +82,10 @@ def bounds(interval: Any) -> dict[str, float]:
     return {name: getattr(interval, name) for name in BOUNDS}
 
 
-def finite_bounds(span: Span) -> dict[str, float | None]:
-    """Return the bounds, with null for an infinite one, which means unknown."""
+def finite_bounds(span: Span | None) -> dict[str, float | None] | None:
+    """Return the bounds, with null for an infinite one, which means unknown; null without a span."""
+    if span is None:
+        return None
     return {name: value if isfinite(value) else None for name, value in bounds(span).items()}
 
 
@@ -248,15 +250,10 @@ def run_block(run: RunTime | None, usd: Span | None, spec: Spec | None = None) -
     return {
         "samples": run.samples,
         "hours": finite_bounds(run.hours),
-        "usd": finite_bounds(usd) if usd else None,
+        "usd": finite_bounds(usd),
         "usd_by_price": by_price(spec, usd.median) if usd and spec else None,
-        "first_epoch_hours": first_epoch_block(run.first_epoch),
+        "first_epoch_hours": finite_bounds(run.first_epoch),
     }
-
-
-def first_epoch_block(hours: Span | None) -> dict[str, Any] | None:
-    """Return hours of the first pass over the data, read from the disk; null except for training."""
-    return finite_bounds(hours) if hours else None
 
 
 def spec_block(spec: Spec) -> dict[str, Any]:
@@ -300,7 +297,7 @@ def candidate_block(candidate: Candidate) -> dict[str, Any]:
             "by_price": by_price(spec, candidate.usd_per_million_samples),
         },
         "run": run_block(candidate.run, candidate.usd_per_run, spec),
-        "first_epoch_hours": first_epoch_block(candidate.first_epoch),
+        "first_epoch_hours": finite_bounds(candidate.first_epoch),
         "note": notes_text(candidate.notes),
     }
 

@@ -104,22 +104,22 @@ def headline(document: Record, t: Texts) -> str:
     spec = chosen or document["nearest"]
     if spec is None:
         return t("answer.nothing")
+    market = t.known("market." + spec["market"], spec["market"])
     pick = t(
         "answer.pick",
         spec=spec_name(spec),
         disk=disk_name(spec["disk"]["order"], t),
         usd=format_usd(spec["price"]["total_usd_per_hour"]),
         region=place_name(spec, clouds=covers_clouds(document)),
-        market=_market_of(spec, t),
+        market=t("brief.comma").join([market, *owners_of(spec, t)]),
     )
     return t("answer.rent", pick=pick) if chosen else t("answer.none", nearest=pick)
 
 
-def _market_of(spec: Record, t: Texts) -> str:
-    """'on-demand, other people's hosts': the market, and whose machines they are if not the cloud's."""
-    market, terms = t.known("market." + spec["market"], spec["market"]), spec["price"].get("terms")
-    said = [translated(terms, t)] if terms and spec["market"] == Market.ON_DEMAND else []
-    return t("brief.comma").join([market, *said])
+def owners_of(spec: Record, t: Texts) -> list[str]:
+    """Return whose machines those on demand are if not the cloud's, as a list: "other people's hosts"."""
+    terms = spec["price"].get("terms")
+    return [translated(terms, t)] if terms and spec["market"] == Market.ON_DEMAND else []
 
 
 def evidence_word(risk: int | None, t: Texts) -> str:
@@ -441,26 +441,16 @@ def rate_columns(t: Texts, confidence: float | None, path: str = "") -> list[Col
 
 def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
     """Return columns of the instance (with region unless it is `home`; cloud if `clouds`), GPU and disk."""
-    return columns_of(
-        t,
-        (
-            "instance",
-            lambda spec: (
-                spec_name(spec)
-                if spec["region"] == home and not clouds
-                else f"{spec_name(spec)} {place_name(spec, clouds=clouds)}"
-            ),
-            Look.NAME,
-        ),
-        ("gpu", lambda spec: gpu_name(spec, t), Look.LONG),
-        (
-            "disk",
-            lambda spec: disk_name(
-                spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"], t
-            ),
-            Look.LONG,
-        ),
-    )
+
+    def name(spec: Record) -> str:
+        is_home = spec["region"] == home and not clouds
+        return spec_name(spec) if is_home else f"{spec_name(spec)} {place_name(spec, clouds=clouds)}"
+
+    def disk(spec: Record) -> str:
+        return disk_name(spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"], t)
+
+    gpu = partial(gpu_name, t=t)
+    return columns_of(t, ("instance", name, Look.NAME), ("gpu", gpu, Look.LONG), ("disk", disk, Look.LONG))
 
 
 def cost_columns(t: Texts, spec: Record) -> list[Column]:
@@ -501,13 +491,9 @@ def _wait_columns(specs: Sequence[Record], t: Texts) -> Iterator[Column]:
         heading = t("table.p99", percent=percent(specs[0]["predicted"]["confidence"]))
         yield Column(heading, lambda spec: ceil_ms(spec["latency"]["p99_ms"] / 1000), Look.NUMBER)
     for name in ("ttft", "tpot") if "serving" in specs[0] else ():
-        yield from columns_of(t, (name, partial(_mean_ms, name=name), Look.RATE))
+        yield from columns_of(t, (name, f"serving.rates.{name}_seconds.median", Look.MS))
     if all(each["probability"] is not None for each in specs):
         yield from columns_of(t, ("sure", lambda spec: modest(spec["probability"]), Look.SHARE))
-
-
-def _mean_ms(spec: Record, *, name: str) -> float:
-    return 1000 * float(spec["serving"]["rates"][f"{name}_seconds"]["median"])
 
 
 def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
@@ -523,12 +509,13 @@ def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
 
 def settings_columns(settings: Sequence[Record], t: Texts, *, on_cpu: bool = False) -> list[Column]:
     """Return columns of the document's `other_settings`; the service's page has the same."""
+
+    def of_gpu(setting: Record) -> str:
+        return f"{setting['gain']:.2f} ({setting['lower']:.2f}\u2013{setting['upper']:.2f})"
+
     return [
         Column(t("settings.change"), "change"),
-        Column(
-            t("settings.gpu"),
-            lambda setting: f"{setting['gain']:.2f} ({setting['lower']:.2f}\u2013{setting['upper']:.2f})",
-        ),
+        Column(t("settings.gpu"), of_gpu),
         Column(t("settings.whole"), lambda setting: f"{100 * (setting['throughput_gain'] - 1):+.0f}\u00a0%"),
         Column(t("table.bound"), lambda setting: stage_name(setting["bottleneck"], t, on_cpu=on_cpu)),
         Column(t("settings.known"), lambda setting: t("yes" if setting["measured"] else "no")),

@@ -173,9 +173,14 @@ def usd_or_dash(usd: float | None) -> str:
     return "-" if usd is None else format_usd(usd)
 
 
+def code_of(sentence: object) -> str:
+    """Return the code that identifies a sentence, or '' for a sentence from a saved answer."""
+    return str(getattr(sentence, "code", ""))
+
+
 def is_miss(warning: Message | str) -> bool:
     """Return whether a warning says that a named instance misses the question's limits, or may."""
-    return getattr(warning, "code", None) in ("misses", "may_miss")
+    return code_of(warning) in ("misses", "may_miss")
 
 
 def shortened(name: str, most: int) -> str:

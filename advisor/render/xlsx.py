@@ -19,7 +19,6 @@ from advisor.domain import Stage
 from advisor.render.facts import (
     ANSWERED,
     decision_of,
-    in_all_usd,
     is_committed,
     month_usd,
     most_run_usd,
@@ -150,7 +149,7 @@ def _write_totals(page: Any, sheet: Sheet, document: Record, texts: Texts, words
         "Instances": totals["instances"],
         # Hourly costs of workloads kept running and of runs cannot be added.
         "USD/hour": None if totals["run_usd"] else totals["usd_per_hour"],
-        "USD/month": in_all_usd(totals),
+        "USD/month": totals.get("month_with_runs_usd") or totals["month_usd"],
         # Nobody pays the sum of one run each if some run more often.
         "USD/run": None if "month_with_runs_usd" in totals else totals["run_usd"],
     }

@@ -52,6 +52,7 @@ from advisor.render.sentences import (
     instead_text,
     live_sentence,
     never_measured,
+    owners_of,
     per_hour,
     price_source,
     question_text,
@@ -59,7 +60,7 @@ from advisor.render.sentences import (
     requests_text,
     stage_name,
 )
-from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, local_or_order
+from advisor.render.text import INDENT, SURE, WIDTH, code_of, fact, folded, local_or_order
 from advisor.render.views.alternatives import other_kinds
 from advisor.render.views.specs import (
     TIMES,
@@ -111,18 +112,13 @@ def brief_text(document: Record) -> str:
     rows: list[Row] = [("price", *doubt_sentences(document, t)), *brief_rows(asked, document, t)]
     if live := document.get("live"):
         rows.insert(0, ("live", live_sentence(live, t)))
-    for call in calls_of_chosen(document):
-        command = call["trial"]["command"].split()
-        rows = [_with_command(row, command, t) for row in rows]
+    for call in calls_of_chosen(document):  # the start of its command, which `--explain` prints whole
+        start = " ".join(call["trial"]["command"].split()[:4])
+        for number, (name, *texts) in enumerate(rows):
+            if name == "trial":
+                rows[number] = name, t("brief.command", trial=texts[0], command=start)
     rows.append(("more", t("brief.explain")))
     return "\n".join(fitted(head_line(spec, t), rows, t))
-
-
-def _with_command(row: Row, command: Sequence[str], t: Texts) -> Row:
-    """Return the row about a trial with the start of its command, which `--explain` prints whole."""
-    if row[0] != "trial":
-        return row
-    return "trial", t("brief.command", trial=row[1], command=" ".join(command[:4]))
 
 
 def head_line(spec: Record, t: Texts, *, clouds: bool = True) -> str:
@@ -207,7 +203,9 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     yield "sure", sure_text(document, t)
     sentences = decision_of(document).get("sentences", ())
     yield from (
-        (_code(text), translated(text, t, spell)) for text in sentences if _code(text) in (TRIAL, SAFE, QUOTA)
+        (code_of(text), translated(text, t, spell))
+        for text in sentences
+        if code_of(text) in (TRIAL, SAFE, QUOTA)
     )
     yield from _borderline_rows(document, t)
     call, clouds = document.get("price_call") or {}, covers_clouds(document)
@@ -225,7 +223,7 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     yield "shrink", t.listed(smaller), *smaller[:1]
     yield _assumed(document, t, spell)
     # The basis has what was never measured or is extrapolated, and an old price's date has a row.
-    codes = {translated(text, t): _code(text) for text in document["warnings"]}
+    codes = {translated(text, t): code_of(text) for text in document["warnings"]}
     in_rows = ("price", *UNMEASURED, CURRENCY, spec["market"])
     live = (document.get("live") or {"warnings": ()})["warnings"]
     elsewhere = {*live, *(translated(each, t) for each in spec["extrapolation"])}
@@ -234,14 +232,14 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     notes = [*filter(None, market), *beside]
     yield "note", t.listed(notes[:2]), *notes[:1]
     basis = [evidence_text(spec, t)]
-    basis += [translated(each, t) for each in spec["extrapolation"] if _code(each) not in UNMEASURED]
+    basis += [translated(each, t) for each in spec["extrapolation"] if code_of(each) not in UNMEASURED]
     priced = [] if doubts else list(price_source(spec, t))
     yield "basis", t.listed([*basis, *priced]), t.listed(basis), basis[0]
 
 
 def _assumed(document: Record, t: Texts, spell: Spell, codes: Sequence[str] = (DECIDES,)) -> Row:
     """Return the row of the assumptions that move the price; `--explain` prints the rest."""
-    assumed = [translated(text, t, spell) for text in document["assumptions"] if _code(text) in codes]
+    assumed = [translated(text, t, spell) for text in document["assumptions"] if code_of(text) in codes]
     if document["request"]["region"] is None:
         assumed.insert(0, translated(_ANYWHERE, t, spell))
     return "assumed", *(t.listed(assumed[:count]) for count in range(len(assumed) or 1, 0, -1))
@@ -262,7 +260,7 @@ def _bound(spec: Record, request: Record, t: Texts) -> list[str]:
 def _started(text: str, document: Record, t: Texts) -> str:
     """Return the text about a run, with the start-up minutes if they exceed a hundredth of its duration."""
     run = document["recommendation"].get("run")
-    said = next((each for each in document["assumptions"] if _code(each) == START), None)
+    said = next((each for each in document["assumptions"] if code_of(each) == START), None)
     if not run or said is None or (minutes := said.parameters["minutes"]) < 0.6 * run["hours"]["median"]:
         return text
     load = said.parameters.get("load")
@@ -292,11 +290,6 @@ def _smaller(document: Record, t: Texts) -> Iterator[str]:
         yield t("brief.answers_change")
 
 
-def _code(sentence: object) -> str:
-    """Return the code that identifies a sentence, or '' for a sentence from a saved answer."""
-    return str(getattr(sentence, "code", ""))
-
-
 def _market_text(spec: Record, warnings: Sequence[str], t: Texts) -> str:
     """Return how often a spot instance is interrupted or, on other markets, the `warnings`."""
     terms = spec["price"].get("terms")
@@ -310,12 +303,13 @@ def _borderline_rows(document: Record, t: Texts) -> Iterator[Row]:
         yield "try", borderline_sentence(call, t, clouds=covers_clouds(document))
 
 
-def _worth_a_trial(document: Record) -> Iterator[Record]:
-    """Yield the borderline candidates that would save more than a `_LITTLE`."""
-    for call in borderline_calls(document):
-        saved = [call[f"saves_usd_per_{per}"] or least for per, least in _LITTLE.items()]
-        if all(usd >= least for usd, least in zip(saved, _LITTLE.values(), strict=True)):
-            yield call
+def _worth_a_trial(document: Record) -> list[Record]:
+    """Return the borderline candidates that would save more than a `_LITTLE`."""
+    return [
+        call
+        for call in borderline_calls(document)
+        if all((call[f"saves_usd_per_{per}"] or least) >= least for per, least in _LITTLE.items())
+    ]
 
 
 def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
@@ -336,11 +330,7 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     # Types without a price are not counted as offers.
     count = max(counts["offers_considered"], sum(counts["rejected_by_reason"].values()))
     yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said)
-    yield (
-        "note",
-        t.listed(translated(text, t) for text in document["warnings"] if _code(text) == UNPRICED),
-        "",
-    )
+    yield "note", t.listed(translated(text, t) for text in document["warnings"] if code_of(text) == UNPRICED)
     yield "more", t("brief.explain_none")
 
 
@@ -499,9 +489,7 @@ def trial_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
             usd, chance = per_hour(call["usd_per_hour"], t), percent(modest(call["probability"]))
             key = "next.share" if key == "next.trial" and call["count"] > 1 else key
             name, pick = type_name({**call, "count": 1}, clouds=clouds), document["recommendation"]
-            is_same = (
-                all(call.get(field) == pick[field] for field in ("region", *OF_A_SPEC)) if pick else False
-            )
+            is_same = pick and all(call.get(field) == pick[field] for field in ("region", *OF_A_SPEC))
             if key == "next.other" and is_same:
                 name = t("next.same", disk=disk_name(call["disk"], t))
             yield Paragraph(t(key, name=name, count=call["count"], usd=usd, chance=chance))
@@ -522,7 +510,7 @@ def _other(spec: Record, document: Record, t: Texts, *, is_short: bool) -> str:
     reason = t.known(f"behind.{why}", "")  # '' if it costs more, and in saved answers
     if spec["gpu"]:
         never = [] if why == Behind.UNMEASURED or never_measured(chosen, t) else never_measured(spec, t)
-        never += [translated(spec["price"]["terms"], t)] if _is_of_others(spec) else []
+        never += owners_of(spec, t)
         kin = chosen["gpu"] or {}
         is_kin = spec["gpu"]["name"] == kin.get("name") or spec["gpu"]["count"] != kin.get("count")
         is_counted = spec["gpu"]["count"] > 1 or (spec.get("run") and is_kin)
@@ -543,8 +531,3 @@ def _other(spec: Record, document: Record, t: Texts, *, is_short: bool) -> str:
         says.append(_per_million(spec, t))
         times = []
     return t("brief.comma").join(filter(None, [*says, *times])) + reason
-
-
-def _is_of_others(spec: Record) -> bool:
-    """Return whether an instance on demand is a machine of other people, who rent it through the cloud."""
-    return bool(spec["market"] == Market.ON_DEMAND and spec["price"].get("terms"))

@@ -40,7 +40,7 @@ from advisor.render.records import (
 from advisor.render.sentences import aimed_at, bound_name, goal_text, question_text
 from advisor.render.tables import value_at
 from advisor.render.terminal import block_lines
-from advisor.render.text import folded, is_miss, local_or_order, lower_name
+from advisor.render.text import code_of, folded, is_miss, local_or_order, lower_name
 from advisor.render.views.brief import binding_text
 
 SCHEMA = "advisor.comparison/1"
@@ -261,14 +261,10 @@ def notes_lines(rows: Sequence[Record]) -> list[str]:
     for row in rows:  # several networks have several rows of an instance
         name = row["instance_type"]
         prices[name] += [_price_text(row)] if row["price"] else []
-        decisive[name] += [text for text in row["assumptions"] if _code(text) in (DECIDES, START)]
+        decisive[name] += [text for text in row["assumptions"] if code_of(text) in (DECIDES, START)]
         warned[name] += [text for text in row["warnings"] if not is_miss(text)]
     parts = (("Prices", prices), ("Assumed", decisive), ("Warnings", warned))
     return block_lines([Part(title, [Items(_by_instance(texts))]) for title, texts in parts])
-
-
-def _code(text: object) -> str:
-    return str(getattr(text, "code", ""))
 
 
 def _by_instance(texts: Mapping[str, Sequence[Text]]) -> list[str]:

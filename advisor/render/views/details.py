@@ -111,14 +111,14 @@ def front_table(front: Sequence[Record], document: Record, t: Texts) -> Table:
     limited = ((name, title, str(request.get(option)).partition(":")) for name, title, option in TIMES)
     # Documents of earlier versions have no percentiles here.
     percentiles = [
-        Column(f"{which} {title} ms", partial(_percentile_ms, name=name, which=which), Look.RATE)
+        Column(f"{which} {title} ms", f"percentiles.{name}_seconds.{which}.median", Look.MS)
         for name, title, (which, of_requests, _) in limited
         if of_requests and which in front[0].get("percentiles", {}).get(f"{name}_seconds", ())
     ]
     columns = [
         Column(t("lm.runs"), way_text),
         Column(in_flight, lambda point: count_text(point["concurrency"])),
-        *(Column(t(f"table.{name}"), partial(_mean_ms, name=name), Look.RATE) for name in ("ttft", "tpot")),
+        *(Column(t(f"table.{name}"), f"{name}_seconds.median", Look.MS) for name in ("ttft", "tpot")),
         *percentiles,
         *(lower, median),
         Column(t("table.per_million_output_tokens"), "usd_per_million_output_tokens.median", Look.USD),
@@ -138,14 +138,6 @@ def _missed(point: Record, *, request: Record, t: Texts) -> str:
     return ", ".join(
         titles[name] + (f" ({bounds[name]})" if by == "bound" else "") for name, by in point["missed"].items()
     )
-
-
-def _mean_ms(point: Record, *, name: str) -> float:
-    return 1000 * float(point[f"{name}_seconds"]["median"])
-
-
-def _percentile_ms(point: Record, *, name: str, which: str) -> float:
-    return 1000 * float(point["percentiles"][f"{name}_seconds"][which]["median"])
 
 
 def steps_parts(document: Record, t: Texts) -> list[Part]:
@@ -175,9 +167,7 @@ def steps_parts(document: Record, t: Texts) -> list[Part]:
         Column(t("lm.runs_on"), runs_on, Look.NAME),
         *placed[:1],
         Column(t("table.median"), "gives.output_tokens_per_second.median", Look.RATE),
-        Column(
-            t("table.tpot"), lambda step: step["gives"] and _mean_ms(step["gives"], name="tpot"), Look.RATE
-        ),
+        Column(t("table.tpot"), "gives.tpot_seconds.median", Look.MS),
         Column(t("table.per_million_output_tokens"), "gives.usd_per_million_output_tokens.median", Look.USD),
         Column(t("lm.why_not"), lambda step: translated(step["why_not"] or "", t)),
         *instead_columns(steps, t),
@@ -188,7 +178,11 @@ def steps_parts(document: Record, t: Texts) -> list[Part]:
 def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
     """Yield the other specs, and the rejected types."""
     if answer["recommendation"] and not room.is_tight:
-        yield Part(t("others.title"), list(_others(answer, t, room)), detail=True)
+        specs, others = answer["alternatives"], list[Table | Paragraph]()
+        if specs:
+            columns = alternative_columns(specs, t, specs[0]["region"], clouds=covers_clouds(answer))
+            others += _shortened(columns, specs, room.alternatives, t)
+        yield Part(t("others.title"), others or [Paragraph(t("others.none"))], detail=True)
     rejected = answer["rejected"]
     if rejected:
         columns = rejected_columns(t, clouds=covers_clouds(answer))
@@ -339,12 +333,3 @@ def evidence_part(facts: Sequence[Record], t: Texts, *, on_cpu: bool) -> Part:
         ("matters", lambda fact: t("yes" if fact["inside"] else "no")),
     )
     return Part(t("evidence.title"), [Table(columns, facts)] if facts else [], detail=True)
-
-
-def _others(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
-    specs = answer["alternatives"]
-    if not specs:
-        yield Paragraph(t("others.none"))
-        return
-    columns = alternative_columns(specs, t, specs[0]["region"], clouds=covers_clouds(answer))
-    yield from _shortened(columns, specs, room.alternatives, t)

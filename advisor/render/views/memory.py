@@ -105,12 +105,8 @@ def memory_text(answer: MemoryAnswer) -> str:
         "",
     ]
     if answer.what_ifs:
-        heads = (
-            "what if (and the largest batch then)",
-            "peak",
-            "upper",
-            *(gpu.name for gpu in answer.gpus[:_SHOWN_IN_WHAT_IFS]),
-        )
+        shown = [gpu.name for gpu in answer.gpus[:_SHOWN_IN_WHAT_IFS]]
+        heads = ("what if (and the largest batch then)", "peak", "upper", *shown)
         what_ifs = [
             (
                 what_if.change,

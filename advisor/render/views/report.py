@@ -218,11 +218,8 @@ def _payers_facts(section: Record, t: Texts) -> Facts:
     rows, spec = whole_rows(section, t), section["recommendation"]["recommendation"]
     machine = translated(machine_message(spec, decodes=False), t)
     rows["on"] = machine if spec["count"] == 1 else t("brief.each", machine=machine)
-    rows["take"] = (
-        t.listed(_run_texts(section, t))
-        if section_run_usd(section)
-        else t.listed(filter(None, (*_level_texts(section, t), rows.get("take"), rows.get("second"))))
-    )
+    others = (*_level_texts(section, t), rows.get("take"), rows.get("second"))
+    rows["take"] = t.listed(_run_texts(section, t) if section_run_usd(section) else filter(None, others))
     rows["sure"] = t.listed(_sure_texts(section, rows["sure"], t))
     titles = {name: t(f"brief.{name}") for name in _PAYERS}
     return Facts(
@@ -263,34 +260,27 @@ def _level_texts(section: Record, t: Texts) -> Iterator[str]:
     'g7e.2xlarge ($62.66) and g6e.2xlarge ($63.87): costs this close count as equal, ..'."""
     answer = section["recommendation"]
     others, clouds = other_kinds(answer)[:2], covers_clouds(answer)
+
+    def named(spec: Record) -> str:
+        month = per_month(spec["price"]["total_usd_per_hour"], hours_of_month(section, spec))
+        return type_name(spec, clouds=clouds) + t.aside(short_usd(run_usd(spec) or month))
+
     for why in _LEVEL:
         specs = [each for each in answer["alternatives"] if each.get("behind") == why and each not in others]
-        costs = [
-            run_usd(spec) or per_month(spec["price"]["total_usd_per_hour"], hours_of_month(section, spec))
-            for spec in specs[:_MORE]
-        ]
-        names = [
-            f"{type_name(spec, clouds=clouds)}{t.aside(short_usd(usd))}"
-            for spec, usd in zip(specs, costs, strict=False)
-        ]
-        if names:
+        if names := list(map(named, specs[:_MORE])):
             yield all_of(names, t) + t(f"behind.{why}")
 
 
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
     """Yield the cost of a month, or of a run and its planned number, and the range if the price is old."""
-    spec, run = section["answer"]["spec"], section_run_usd(section)
-    for name, usd in (("run", run), ("month", spec["usd_per_month"] if run is None else None)):
-        if usd is not None:
-            hours = section.get("hours_per_month")
-            yield t(
-                "answer.hours" if hours else f"answer.{name}", usd=short_usd(usd), hours=plain(hours or 0)
-            )
-            if run and (often := section.get("runs_per_month")):
-                yield t("answer.often", runs=plain(often), usd=short_usd(usd * often))
-            if doubt := doubt_of(spec, usd):
-                ends = {end: short_usd(cost) for end, cost in doubt.items()}
-                yield t("answer.doubt", costs=t(f"doubt.{name}"), day=spec["price_as_of"], **ends)
+    spec, run, hours = section["answer"]["spec"], section_run_usd(section), section.get("hours_per_month")
+    name, usd = ("month", spec["usd_per_month"]) if run is None else ("run", run)
+    yield t("answer.hours" if hours else f"answer.{name}", usd=short_usd(usd), hours=plain(hours or 0))
+    if run and (often := section.get("runs_per_month")):
+        yield t("answer.often", runs=plain(often), usd=short_usd(usd * often))
+    if doubt := doubt_of(spec, usd):
+        ends = {end: short_usd(cost) for end, cost in doubt.items()}
+        yield t("answer.doubt", costs=t(f"doubt.{name}"), day=spec["price_as_of"], **ends)
     if is_committed(spec):
         yield from _committed(section, t)
 

@@ -47,12 +47,10 @@ def facts_of(spec: Record, request: Record, t: Texts) -> list[tuple[str, str]]:
         facts = serving_facts(spec, request)
     elif "tuning" in spec:
         facts = tuning_facts(spec)
+    elif "vcpus" in spec:
+        facts = network_facts(spec, request)
     else:
-        facts = (
-            network_facts(spec, request)
-            if "vcpus" in spec
-            else [*_runs_facts(spec, request), *_rate_facts(spec)]
-        )
+        facts = [*_runs_facts(spec, request), *_rate_facts(spec)]
     return [(translated(title, t), translated(text, t)) for title, text in facts]
 
 
@@ -106,30 +104,24 @@ def _rate_facts(spec: Record) -> Iterator[Fact]:
     confidence, unit = predicted["confidence"], predicted["unit"]
     yield Message("throughput"), throughput_message(predicted["throughput"], unit, confidence)
     if predicted["gpus_used"] > 1:
-        yield (
-            Message("GPUs"),
-            Message(
-                "{count}, each at {percent:.0f} % of the rate of one alone (modelled from published scaling)",
-                count=predicted["gpus_used"],
-                percent=100 * predicted["gpu_efficiency"],
-            ),
+        share = Message(
+            "{count}, each at {percent:.0f} % of the rate of one alone (modelled from published scaling)",
+            count=predicted["gpus_used"],
+            percent=100 * predicted["gpu_efficiency"],
         )
+        yield Message("GPUs"), share
     if count > 1:
         rate = throughput_message(predicted["throughput_each"], unit, confidence)
         each = Message("{rate}, {usd:usd}/h", rate=rate, usd=spec["price"]["usd_per_hour_each"])
         yield Message("each of {count}", count=count), each
-    nodes = predicted.get("nodes")
-    if nodes:
-        over = Message("{gbit:g} Gbit/s", gbit=nodes["gbit_per_second"])
-        yield (
-            Message("nodes"),
-            Message(
-                "{count}, each at {percent:.0f} % of the rate of one alone, over {network} (modelled)",
-                count=nodes["count"],
-                percent=100 * nodes["efficiency"],
-                network=over,
-            ),
+    if nodes := predicted.get("nodes"):
+        share = Message(
+            "{count}, each at {percent:.0f} % of the rate of one alone, over {network} (modelled)",
+            count=nodes["count"],
+            percent=100 * nodes["efficiency"],
+            network=Message("{gbit:g} Gbit/s", gbit=nodes["gbit_per_second"]),
         )
+        yield Message("nodes"), share
 
 
 def machine_message(spec: Record, *, decodes: bool) -> Message:
@@ -193,51 +185,44 @@ def serving_facts(spec: Record, request: Record) -> list[Fact]:
     """Return a spec's placement, rates, times, memory, cost and time until ready."""
     serving, confidence = spec["serving"], spec["predicted"]["confidence"]
     rates, memory, ready = serving["rates"], serving["memory_per_gpu"], serving["ready_seconds"]
-    placement = placement_message(serving["placement"])
-    drafts = speculation_message(request)
+    placement, drafts = placement_message(serving["placement"]), speculation_message(request)
+    if spec.get("count", 1) > 1:
+        placement = Message("{placement} of each instance", placement=placement)
     runs = Message(
         "{engine} {version}, weights {precision}, KV cache {kv_precision}, {placement}",
         engine=ENGINES.get(serving["engine"], serving["engine"]),
         version=serving["engine_version"] or Message("of an unknown version"),
         precision=serving["precision"],
         kv_precision=serving["kv_precision"],
-        placement=Message("{placement} of each instance", placement=placement)
-        if spec.get("count", 1) > 1
-        else placement,
+        placement=placement,
     )
+    holds = Message(
+        "each: {weights} GiB weights, {kv} GiB KV cache, {overhead} GiB engine, {free} GiB free; a "
+        "replica holds {requests:,} such requests, or one of {tokens:,} tokens",
+        **{part: gib_text(memory[f"{part}_gib"]) for part in ("weights", "kv", "overhead", "free")},
+        requests=memory["largest_concurrency"],
+        tokens=memory["longest_context"],
+    )
+    starts = Message(
+        "{total} (up to {upper}) from the engine's start: {load} to read the weights from {disk}, "
+        "{start} its own",
+        total=seconds_text(ready["total"]),
+        upper=seconds_text(ready["upper"]),
+        load=seconds_text(ready["load_weights"]),
+        disk=short_order(spec["disk"]),
+        start=seconds_text(ready["start_engine"]),
+    )
+    output = interval_message(rates["output_tokens_per_second"], "output tokens/s", confidence)
     return [
         (Message("has"), machine_message(spec, decodes=False)),
         (Message("runs"), Message("{runs}; {drafts}", runs=runs, drafts=drafts) if drafts else runs),
-        (
-            Message("throughput"),
-            interval_message(rates["output_tokens_per_second"], "output tokens/s", confidence),
-        ),
+        (Message("throughput"), output),
         (Message("requests"), _requests(rates, serving["most"], confidence)),
         *_time_facts(serving, request, confidence),
         *_wait_facts(rates, request),
-        (
-            Message("GPU memory"),
-            Message(
-                "each: {weights} GiB weights, {kv} GiB KV cache, {overhead} GiB engine, {free} GiB free; a "
-                "replica holds {requests:,} such requests, or one of {tokens:,} tokens",
-                **{part: gib_text(memory[f"{part}_gib"]) for part in ("weights", "kv", "overhead", "free")},
-                requests=memory["largest_concurrency"],
-                tokens=memory["longest_context"],
-            ),
-        ),
+        (Message("GPU memory"), holds),
         *_cost_facts(spec, confidence),
-        (
-            Message("ready"),
-            Message(
-                "{total} (up to {upper}) from the engine's start: {load} to read the weights from {disk}, "
-                "{start} its own",
-                total=seconds_text(ready["total"]),
-                upper=seconds_text(ready["upper"]),
-                load=seconds_text(ready["load_weights"]),
-                disk=short_order(spec["disk"]),
-                start=seconds_text(ready["start_engine"]),
-            ),
-        ),
+        (Message("ready"), starts),
     ]
 
 
@@ -247,15 +232,13 @@ def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator
     rates, several = serving["rates"], serving["output_tokens"] > 1
     if several:
         user = rates["output_tokens_per_second_per_user"]
-        yield (
-            Message("a user"),
-            Message(
-                "{p10} {lower}, median {median:rate} tokens/s",
-                p10=lower_name(confidence),
-                lower=lower_rate(user["lower"]),
-                median=user["median"],
-            ),
+        rate = Message(
+            "{p10} {lower}, median {median:rate} tokens/s",
+            p10=lower_name(confidence),
+            lower=lower_rate(user["lower"]),
+            median=user["median"],
         )
+        yield Message("a user"), rate
     titles = Message("TTFT"), Message("TPOT"), Message("end to end")
     for title, (name, _, field) in zip(titles, TIMES, strict=True):
         which, _, most = str(request.get(field) or "").rpartition(":")
@@ -277,16 +260,14 @@ def _wait_facts(rates: Record, request: Record) -> Iterator[Fact]:
     waiting = users - rates["concurrency"] - (request.get("think_seconds") or 0.0) * served
     if waiting < 1:
         return
-    yield (
-        Message("wait"),
-        Message(
-            "{waiting:.0f} of {users:,} users wait for room: {seconds} more to the first token on average, "
-            "beyond the times above",
-            waiting=waiting,
-            users=users,
-            seconds=seconds_text(waiting / served),
-        ),
+    wait = Message(
+        "{waiting:.0f} of {users:,} users wait for room: {seconds} more to the first token on average, "
+        "beyond the times above",
+        waiting=waiting,
+        users=users,
+        seconds=seconds_text(waiting / served),
     )
+    yield Message("wait"), wait
 
 
 def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:

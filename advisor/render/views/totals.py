@@ -280,9 +280,7 @@ def _unmeasured(spec: Record) -> str:
 
 def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     """Yield what would cost less: spot instances, or a year's commitment."""
-    cheaper = [_at_market(section, Market.SPOT) for section in answered]
-    spot = [(each, row) for each, row in zip(answered, cheaper, strict=True) if row]
-    if spot:
+    if spot := _at_market(answered, Market.SPOT):
         says = [t("totals.for", name=each["name"][:80], usd=_usd_at(each, row, t)) for each, row in spot]
         days = all_of(sorted({str(row["as_of"]) for _, row in spot}), t)
         yield t("totals.on_spot", costs=t("brief.comma").join(says[:_MOST_NAMES]), days=days)
@@ -293,7 +291,8 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
         usd, share = on_demand_usd(each), share_of_month(each)
         if share and usd and usd < each["answer"]["spec"]["usd_per_month"]:
             yield t("totals.used", name=each["name"][:80], percent=percent(share), usd=short_usd(usd))
-    if year := _yearly(answered):
+    kept = (section for section in answered if section_run_usd(section) is None)
+    if year := _at_market(kept, Market.COMMITMENT_1Y):
         saved = sum(each["answer"]["spec"]["usd_per_month"] - row["usd_per_month"] for each, row in year)
         untried = [each for each, _ in year if calls_of_chosen(each["recommendation"])]
         yield t(
@@ -305,18 +304,15 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
         )
 
 
-def _yearly(answered: Sequence[Record]) -> list[tuple[Record, Record]]:
-    """Return the workloads kept running that cost less with a year's commitment, each with that choice."""
-    kept = [section for section in answered if section_run_usd(section) is None]
-    return [(each, row) for each in kept if (row := _at_market(each, Market.COMMITMENT_1Y))]
-
-
-def _at_market(section: Record, market: Market) -> Record | None:
-    """Return the pick's price on another market, if the pick is on demand and that price is lower."""
-    row, spec = _choices(section).get(market), section["answer"]["spec"]
-    # A commitment owes hours that a plan may not use.
-    is_less = spec["market"] == Market.ON_DEMAND and row and row["usd_per_month"] < spec["usd_per_month"]
-    return row if is_less else None
+def _at_market(sections: Iterable[Record], market: Market) -> list[tuple[Record, Record]]:
+    """Return the workloads whose pick is on demand and costs less on another market, each with that price."""
+    return [
+        (section, row)
+        for section in sections
+        if (spec := section["answer"]["spec"])["market"] == Market.ON_DEMAND
+        # A commitment owes hours that a plan may not use.
+        if (row := _choices(section).get(market)) and row["usd_per_month"] < spec["usd_per_month"]
+    ]
 
 
 def _choices(section: Record) -> dict[str, Record]:
@@ -387,7 +383,14 @@ def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
         spec, clouds = _answered(section), covers_clouds(section["recommendation"])
         return type_name(spec, clouds=clouds) if spec else t("totals.none_fits")
 
-    paying = partial(_paying, t=t)
+    def paying(section: Record) -> str:
+        """'on-demand', or 'spot (price of 2024-09-28)' if today's price may differ."""
+        if (spec := _answered(section)) is None:
+            return ""
+        market = t.known("market." + spec["market"], spec["market"])
+        dated = doubt_of(spec, 1.0)
+        return t("totals.paying", market=market, day=spec["price_as_of"]) if dated else market
+
     is_listed = all(paying(section) in ("", t("market.on-demand")) for section in sections)
     run = ("per_run", section_run_usd, Look.COST)
     return [
@@ -416,14 +419,6 @@ def target_text(section: Record, t: Texts) -> str:
     rate = section["answer"]["target_throughput"]
     aims = aimed_at(section["recommendation"]["request"], t)
     return t.listed(filter(None, [rate and f"{format_target(rate)} {unit_name(section, t)}", aims]))
-
-
-def _paying(section: Record, t: Texts) -> str:
-    """'on-demand', or 'spot (price of 2024-09-28)' if today's price may differ."""
-    spec = _answered(section)
-    market = t.known("market." + spec["market"], spec["market"]) if spec else ""
-    dated = spec and doubt_of(spec, 1.0)
-    return t("totals.paying", market=market, day=spec["price_as_of"]) if spec and dated else market
 
 
 def _held(section: Record) -> bool:

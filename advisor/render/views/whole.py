@@ -39,7 +39,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.terminal import block_lines
-from advisor.render.text import SURE, folded, is_miss
+from advisor.render.text import SURE, code_of, folded, is_miss
 from advisor.render.views.brief import binding_text, brief_leaves, head_line, sure_text, trial_leaves
 from advisor.render.views.details import (
     Room,
@@ -109,7 +109,7 @@ def _answer(document: Record, t: Texts) -> Iterator[Block]:
     elif spec["predicted"]:
         price = list(price_call_leaves(document, t))
         sentences = decision_of(document).get("sentences", ())
-        rows = {str(getattr(text, "code", "")): translated(text, t) for text in sentences[1:]}
+        rows = {code_of(text): translated(text, t) for text in sentences[1:]}
         own = [sure_text(document, t), rows.pop("", "")] if ranks else []
         beside = {
             t("brief.bound"): binding_text(spec, t),
