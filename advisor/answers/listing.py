@@ -19,7 +19,7 @@ from advisor.questions.listings import Gpus, InstanceDetails, Offers
 from advisor.questions.settled import region_of
 from advisor.questions.values import GpuFilter
 from advisor.render.catalog import catalog_head, offer_document, offer_order, type_document
-from advisor.render.listings import ListedOffer, gpu_rows, gpus_document
+from advisor.render.listings import GPUS_SCHEMA, ListedOffer, gpu_rows
 from advisor.render.records import price_block
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def gpus_document_of(catalog: Catalog, question: Gpus) -> dict[str, Any]:
     named = {sheet for name in wanted.names for sheet in sheet_names(name, catalog.gpu_sheets)}
     sheets = [sheet for sheet in catalog.gpu_sheets.values() if wanted.allows(sheet.gpu)]
     chosen = [sheet for sheet in sheets if not named or sheet.gpu.name in named]
-    query_block = {"cloud": cloud, "region": region, "market": str(market)}
-    return gpus_document(gpu_rows(chosen, cheapest, question.sort_by), query_block)
+    asked = {"cloud": cloud, "region": region, "market": str(market)}
+    return {"schema": GPUS_SCHEMA, "asked": asked, "gpus": gpu_rows(chosen, cheapest, question.sort_by)}
 
 
 def language_models_document(search: str | None) -> dict[str, Any]:

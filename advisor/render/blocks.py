@@ -11,11 +11,9 @@ from advisor.domain import HOURS_PER_MONTH
 from advisor.messages import (
     Message,
     Spell,
-    ceil_ms,
     floor_rate,
     format_mib,
     format_rate,
-    format_span,
     format_usd,
     option_name,
     short_usd,
@@ -49,11 +47,8 @@ FILTERS = {
     "usd": format_usd,
     "rate": format_rate,
     "mib": format_mib,
-    "hours": format_span,
-    "ms": lambda ms: f"{ceil_ms(ms / 1000):,g} ms",
     "lower": lower_rate,
     "per_month": per_month,
-    "percent": percent,
     "plain": plain,
 }
 
@@ -143,13 +138,12 @@ class Mark(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A picture as self-contained SVG, and its numbers in words. `table` holds the numbers for formats
-    without pictures, unless the same table follows the picture anyway."""
+    """A picture as self-contained SVG, and its numbers in words. A table of the numbers follows it, for
+    formats without pictures."""
 
     svg: str
     alt: str
     note: str = ""
-    table: Table | None = None
     marks: Sequence[Mark] = ()
 
     @property

@@ -210,11 +210,6 @@ def _gpu_row(sheet: GpuSheet, offer: Offer | None) -> dict[str, Any]:
     }
 
 
-def gpus_document(rows: Sequence[Record], query: Record) -> dict[str, Any]:
-    """Return the versioned JSON answer; `asked` says which prices were searched."""
-    return {"schema": GPUS_SCHEMA, "asked": dict(query), "gpus": list(rows)}
-
-
 def flat_gpu_row(row: Record) -> dict[str, Any]:
     """Return one record without nesting, for CSV and Markdown, with at least `GPU_COLUMNS`."""
     offer = row["cheapest"] or {}

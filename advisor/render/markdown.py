@@ -67,8 +67,8 @@ def _leaf_markdown(block: Leaf) -> str:
             return "\n".join(f"- {md_text(name)}{colon}{md_text(text)}" for (name, text), colon in facts)
         case Command(text):
             return md_block(text, "sh")
-        case Chart(table=table):
-            return _table_markdown(table) if table else ""
+        case Chart():
+            return ""
         case Table():
             return _table_markdown(block)
 

@@ -74,20 +74,11 @@ class Paper:
             self._elements.append(f'<path d="M{path}z" fill="{colour}"/>')
 
     def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        anchor: Anchor = "left",
-        size: float = SMALL,
-        colour: str = INK,
-        bold: bool = False,
+        self, x: float, y: float, text: str, *, anchor: Anchor = "left", colour: str = INK, bold: bool = False
     ) -> None:
         """Draw words whose vertical centre is at `y`."""
         look = _ANCHORS[anchor] + (' font-weight="bold"' if bold else "")
-        look += "" if size == SMALL else f' font-size="{_short(size)}"'
-        left, low = _short(x), _short(self.height - y + size * 0.36)
+        left, low = _short(x), _short(self.height - y + SMALL * 0.36)
         text = _UNFIT.sub("\ufffd", text).translate(_ESCAPED)
         self._elements.append(f'<text x="{left}" y="{low}" fill="{colour}"{look}>{text}</text>')
 

@@ -93,8 +93,7 @@ def _cheaper(call: Record, *, clouds: bool) -> Message | None:
 def _range(spec: Record, call: Record) -> Message:
     """'$0.0491 to $0.573/h', or the range of a run's cost."""
     if call["per"] == "run":
-        ends = spec["cost"]
-        low, high = short_usd(ends["low"]), short_usd(ends["high"])
+        low, high = (short_usd(spec["cost"][end]) for end in ("low", "high"))
         return Message("{low} to {high} for the run", low=low, high=high)
     return _hourly(spec)
 

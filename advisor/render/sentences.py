@@ -256,12 +256,10 @@ def live_text(row: Record, t: Texts) -> str:
     now, before = row["told"], row["before"]
     price = t("live.not_verified")
     if now:
-        was = (
-            t("live.was", usd=format_usd(before["usd_per_hour"]))
-            if before and row["changed"]
-            else t("live.as_known")
-        )
-        price = t("live.price", usd=format_usd(now["usd_per_hour"]), was=was if before else t("live.new"))
+        was = t("live.as_known" if before else "live.new")
+        if before and row["changed"]:
+            was = t("live.was", usd=format_usd(before["usd_per_hour"]))
+        price = t("live.price", usd=format_usd(now["usd_per_hour"]), was=was)
     offered = t({True: "live.offered", False: "live.gone", None: "live.not_confirmed"}[row["offered"]])
     quota = [] if row["vcpu_quota"] is None else [t("live.quota", vcpus=f"{row['vcpu_quota']:g}")]
     return ", ".join([f"{row['instance_type']} {price}", offered, *quota])

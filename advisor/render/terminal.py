@@ -49,8 +49,8 @@ def _leaf_lines(block: Leaf) -> list[str]:
             return [line for text in texts for line in folded(f"- {text}", indent=2)]
         case Command(text):
             return [fact("", line) for line in folded_command(text, WIDTH - INDENT)]
-        case Chart(table=table):
-            return _table_lines(table) if table else []
+        case Chart():
+            return []
         case Table():
             return _table_lines(block)
 

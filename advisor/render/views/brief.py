@@ -321,8 +321,12 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
         yield "misses", t.listed(translated(text, t) for text in nearest.get("misses", ()))
         yield "does", *_rate(nearest, request, t)
         yield "bound", binding_text(nearest, t)
-    ways = (relax_sentence(change, request, t) for change in _ways_in_order(document["relax"])[:3])
-    yield from zip(("ways", "way_2", "way_3"), ways, strict=False)
+    # By what people give up first: another market, then a limit, another place, and less work.
+    ways = sorted(
+        document["relax"], key=lambda way: max(_GIVEN_UP.get(each["option"], 1) for each in way["changes"])
+    )
+    for name, way in zip(("ways", "way_2", "way_3"), ways, strict=False):
+        yield name, relax_sentence(way, request, t)
     yield from _borderline_rows(document, t)
     yield _assumed(document, t, option_name, (ALONE, DECIDES))
     reasons = counts["rejected_by_reason"].items()
@@ -332,11 +336,6 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
     yield "looked", said and t("brief.types", count=f"{count:,}", reasons=said)
     yield "note", t.listed(translated(text, t) for text in document["warnings"] if code_of(text) == UNPRICED)
     yield "more", t("brief.explain_none")
-
-
-def _ways_in_order(ways: Sequence[Record]) -> list[Record]:
-    """Sort ways by what people give up first: another market, then a limit, another place, and less work."""
-    return sorted(ways, key=lambda way: max(_GIVEN_UP.get(each["option"], 1) for each in way["changes"]))
 
 
 def _machine(spec: Record, request: Record, t: Texts) -> list[str]:

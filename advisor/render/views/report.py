@@ -220,20 +220,14 @@ def _payers_facts(section: Record, t: Texts) -> Facts:
     rows["on"] = machine if spec["count"] == 1 else t("brief.each", machine=machine)
     others = (*_level_texts(section, t), rows.get("take"), rows.get("second"))
     rows["take"] = t.listed(_run_texts(section, t) if section_run_usd(section) else filter(None, others))
-    rows["sure"] = t.listed(_sure_texts(section, rows["sure"], t))
+    run, priced = section_run_usd(section), section["answer"]["spec"]
+    if run and spec["probability"] is None and (doubt := doubt_of(priced, run)):
+        moved = t("sure.moved", day=priced["price_as_of"], usd=short_usd(doubt["high"]))
+        rows["sure"] = t.listed([rows["sure"], moved])
     titles = {name: t(f"brief.{name}") for name in _PAYERS}
     return Facts(
         [(titles[name][:1].upper() + titles[name][1:], rows[name]) for name in _PAYERS if rows.get(name)]
     )
-
-
-def _sure_texts(section: Record, sure: str, t: Texts) -> Iterator[str]:
-    """Yield how sure the answer is; without a chance also what a moved price would cost."""
-    spec, run = section["answer"]["spec"], section_run_usd(section)
-    is_likely = section["recommendation"]["recommendation"]["probability"]
-    yield sure
-    if run and is_likely is None and (doubt := doubt_of(spec, run)):
-        yield t("sure.moved", day=spec["price_as_of"], usd=short_usd(doubt["high"]))
 
 
 def _run_texts(section: Record, t: Texts) -> Iterator[str]:
