@@ -67,11 +67,6 @@ class DiskCatalog(Struct, dict=True, eq=False):
             sizes.setdefault(size["type"], []).append(size)
         return {name: rule_from(row, sizes.get(name, ())) for name, row in self._rule_rows.items()}
 
-    @property
-    def network_types(self) -> tuple[str, ...]:
-        """Network disk types that can be ordered."""
-        return tuple(self.rules)
-
     def has_price(self, disk_type: str, region: str) -> bool:
         """Return whether the source lists a price; estimates and imported prices do not count."""
         return (region, disk_type) in self._listed

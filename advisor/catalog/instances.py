@@ -248,16 +248,16 @@ class InstanceTable(Struct, dict=True, eq=False):
             gpu_count=int(row["gpu_count"]),
             gpu_fraction=float(row["gpu_fraction"] or 1),
             gpu_memory_mib=int(float(gpu_memory)) if gpu_memory else None,
-            host_to_gpu_gb_per_second=_float(measured.get("host_to_gpu_gb_per_second")),
+            host_to_gpu_gb_per_second=number_of(measured.get("host_to_gpu_gb_per_second")),
             accelerator=row["accelerator"] or None,
             cpu_score_basis=measured.get("cpu_basis", ""),
             ebs_baseline_mib_per_second=_mib_per_second(row["ebs_baseline_mbps"]),
-            ebs_baseline_iops=_float(row["ebs_baseline_iops"]),
+            ebs_baseline_iops=number_of(row["ebs_baseline_iops"]),
             ebs_burst_mib_per_second=_mib_per_second(row["ebs_burst_mbps"]),
-            ebs_burst_iops=_float(row["ebs_burst_iops"]),
+            ebs_burst_iops=number_of(row["ebs_burst_iops"]),
             # Sizes of local disks are sold in GB of 10**9 bytes.
             instance_store_gib=float(row["instance_store_gb"] or 0) * 1e9 / GIB,
-            instance_store_read_iops=_float(row["instance_store_read_iops"]),
+            instance_store_read_iops=number_of(row["instance_store_read_iops"]),
             network=self._networks.get(name) if row["gpu_name"] else None,
             burstable=row["burstable"] == "1",
             current=row["current"] == "1",
@@ -274,7 +274,7 @@ class InstanceTable(Struct, dict=True, eq=False):
         return Cpu(
             model=model,
             architecture=row["cpu_architecture"],
-            single_thread_score=_float(measured.get("single_thread_score")),
+            single_thread_score=number_of(measured.get("single_thread_score")),
             second_thread_yield=self._yields.get(model, 0.0) if threaded else 0.0,
         )
 
@@ -282,10 +282,6 @@ class InstanceTable(Struct, dict=True, eq=False):
 def _missing_facts(row: Mapping[str, str]) -> tuple[str, ...]:
     """Names of needed facts that a row of the types table lacks."""
     return tuple(word for column, word in NEEDED_FACTS.items() if not row[column])
-
-
-def _float(text: str | None) -> float | None:
-    return float(text) if text else None
 
 
 def _mib_per_second(mbps: str) -> float | None:

@@ -54,20 +54,15 @@ def checked_reporting(question: ScheduleRequest) -> Reporting | None:
 
     report_format(question.report_format).require_packages()
     plan = str(question.report)
-    _check_plan(plan)
+    with system_errors(UsageError, f"--report {plan} cannot be read", field="report"):
+        content = Path(plan).read_bytes()
+    check_workloads(load_context(None), planned_workloads(content, plan, Sources())[1])
     return Reporting(
         plan=plan,
         send=tuple(map(_whole_path, checked_words(question.send))),
         format=question.report_format,
         only_changes=question.send_when == "changed",
     )
-
-
-def _check_plan(plan: str) -> None:
-    with system_errors(UsageError, f"--report {plan} cannot be read", field="report"):
-        content = Path(plan).read_bytes()
-    _, workloads = planned_workloads(content, plan, Sources())
-    check_workloads(load_context(None), workloads)
 
 
 def _whole_path(word: str) -> str:

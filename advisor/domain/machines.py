@@ -269,8 +269,8 @@ def gpu_of_row(row: Mapping[str, str]) -> Gpu:
 _OPTIONAL_NUMBERS = ("tf32_tflops", "fp16_tflops", "bf16_tflops", "l2_mib", "boost_mhz", "watts")
 
 
-def number_of(cell: str) -> float | None:
-    """The number in a cell; None for an empty cell, which means unknown."""
+def number_of(cell: str | None) -> float | None:
+    """The number in a cell; None for an empty or missing cell, which means unknown."""
     return float(cell) if cell else None
 
 

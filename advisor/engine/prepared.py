@@ -65,14 +65,11 @@ class Kept(Generic[K, V]):
             value = self._values.pop(key, None)
             if value is None:
                 value = make()
-                self._make_room(len(value))
+                rows = len(value) + sum(map(len, self._values.values()))
+                while self._values and (len(self._values) >= self._most or rows > self._most_rows):
+                    rows -= len(self._values.pop(next(iter(self._values))))
             self._values[key] = value  # the last one used is the last one to go
         return value
-
-    def _make_room(self, rows: int) -> None:
-        rows += sum(map(len, self._values.values()))
-        while self._values and (len(self._values) >= self._most or rows > self._most_rows):
-            rows -= len(self._values.pop(next(iter(self._values))))
 
 
 class Listing:

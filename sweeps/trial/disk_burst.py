@@ -37,7 +37,7 @@ def disk_burst(
 
     If a volume's rate depends on its size, the rate of the real size counts, else the provisioned one. None
     for a disk without burst, and for types that the catalogue does not know."""
-    if disk.type not in disks.network_types:
+    if disk.type not in disks.rules:
         return None
     volume, rule = disk, disks.rules[disk.type]
     if rule.provision_iops_max is None:

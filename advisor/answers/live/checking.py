@@ -103,7 +103,12 @@ class _LiveQueries:
             for answer in answers:
                 self._record(cloud, answer, offerings.offered.get(answer.instance_type))
         self.catalog = load_catalog(live=self._overlays)
-        self.request = _with_quotas(self.request, self._quotas)
+        pairs = dict(self.request.vcpu_quota)
+        for (code, region), vcpus in self._quotas.items():
+            # The user's figure counts where it is lower.
+            if vcpus is not None and region == self.request.region:
+                pairs[code] = min(vcpus, pairs.get(code, vcpus))
+        self.request = replace(self.request, vcpu_quota=tuple(pairs.items()))
 
     def _fetched(
         self, cloud: str, region: str, market: Market, names: Sequence[str]
@@ -183,15 +188,6 @@ def _has_live_price(offer: Offer) -> bool:
 
 def _key_of(offer: Offer) -> OfferKey:
     return offer.instance.cloud, offer.region, offer.instance.name, offer.market
-
-
-def _with_quotas(request: NetworkQuestion, quotas: dict[tuple[str, str], float | None]) -> NetworkQuestion:
-    """The request with the quotas of its region; the user's figure counts where it is lower."""
-    pairs = dict(request.vcpu_quota)
-    for (code, region), vcpus in quotas.items():
-        if vcpus is not None and region == request.region:
-            pairs[code] = min(vcpus, pairs.get(code, vcpus))
-    return replace(request, vcpu_quota=tuple(pairs.items()))
 
 
 def _unverified(leading: Sequence[Offer], queries: _LiveQueries) -> list[str]:

@@ -5,7 +5,6 @@ the same name, the report's is called `report-json` and so on."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
@@ -14,9 +13,10 @@ from msgspec import Struct
 
 from advisor.answers import ask
 from advisor.answers.context import Context
-from advisor.answers.reporting.reports import Origin, Report, ReportedWorkload, report
+from advisor.answers.reporting.reports import Origin, Report, command_line, question_of_report, report
 from advisor.errors import unknown_name
 from advisor.questions.commands import AnyRecommend
+from advisor.questions.listings import Sources
 from advisor.questions.reading import options_of
 from advisor.questions.settled import today
 from advisor.render.formats import REPORT_FORMATS, ReportFormat
@@ -54,12 +54,9 @@ def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
 def _report(kind: ReportFormat) -> Format:
     def write(request: ExportRequest) -> bytes:
         kind.require_packages()
-        question = request.question
-        options = shlex.join(options_of(question))
-        name = f"{question.model_text} {question.task}"
-        workload = ReportedWorkload(name, question, f"advisor recommend {options}")
-        day = request.as_of or today()
-        details = Report(name, day, Origin(f"advisor report {options} --date {day}"))
+        workload, day = question_of_report(request.question, Sources()), request.as_of or today()
+        command = command_line("report", [*options_of(request.question), "--date", str(day)])
+        details = Report(workload.name, day, Origin(command))
         return kind.content(report(request.context, [workload], details), request.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)

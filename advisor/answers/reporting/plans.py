@@ -172,12 +172,10 @@ class _Reader:
     def _entry(self, node: Node, number: int, defaults: _Written) -> Entry:
         own = self._fields(node, f"workload {number}")
         fields = {**defaults.texts, **own.texts}
-        name_given, *amounts = (" ".join(fields.pop(key, ())) for key in (_NAME, *_MOST))
+        texts = {key: " ".join(fields.pop(key, ())) for key in (_NAME, *_MOST)}
+        name_given = texts.pop(_NAME)
         try:
-            given = {
-                key: (text, most) for (key, most), text in zip(_MOST.items(), amounts, strict=True) if text
-            }
-            month = {key: Number(most=most).from_text(text, key) for key, (text, most) in given.items()}
+            month = {key: Number(most=_MOST[key]).from_text(text, key) for key, text in texts.items() if text}
             name = shown_name(name_given, "name") if name_given else _usual_name(number, fields)
         except UsageError as error:
             raise self._wrong(node, error) from None

@@ -18,12 +18,7 @@ from advisor.answers.context import Context, load_context
 from advisor.answers.networks import recommended
 from advisor.answers.reporting.plans import Entry
 from advisor.answers.reporting.saved import Input, read_saved, same_answer_today
-from advisor.answers.reporting.sections import (
-    bare_section,
-    bundled_measurements_sha256,
-    language_section,
-    network_section,
-)
+from advisor.answers.reporting.sections import MEASUREMENTS, bare_section, language_section, network_section
 from advisor.domain.workload import is_own_code
 from advisor.engine import Preparations
 from advisor.engine.tasks.network import table_of_disk_steps
@@ -80,7 +75,7 @@ def reproducibility(
         "performance_model": {**model, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()},
         "language_predictors": [used for index, used in enumerate(language) if used not in language[:index]],
         "measurements": {
-            "bundled_sha256": bundled_measurements_sha256(),
+            "bundled_sha256": hashlib.sha256(MEASUREMENTS.read_bytes()).hexdigest(),
             "rows": len(drawn),
             "trial_ids": sorted(drawn),
         },

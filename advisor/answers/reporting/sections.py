@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -55,7 +54,7 @@ from advisor.sweeps.formats import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
 
 BUNDLED, STORE = "bundled", "store"
-_FILE = FOLDER / "measurements.jsonl"
+MEASUREMENTS = FOLDER / "measurements.jsonl"
 # The resources that curves vary -> their fields in measured rows.
 _MEASURED_FIELD = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
 
@@ -74,11 +73,6 @@ def measured_rows(network: str, task: Task) -> list[dict[str, Any]]:
             row["trial_id"],
         ),
     )
-
-
-def bundled_measurements_sha256() -> str:
-    """The SHA-256 digest of the file of bundled measurements."""
-    return hashlib.sha256(_FILE.read_bytes()).hexdigest()
 
 
 def nearest_slice(
@@ -102,7 +96,7 @@ def _distance(number: float | None, other: float | None) -> float:
 
 @cache
 def _bundled() -> list[dict[str, Any]]:
-    lines = filter(None, _FILE.read_text().splitlines())
+    lines = filter(None, MEASUREMENTS.read_text().splitlines())
     return _rows((measurement_from_dict(json.loads(line)) for line in lines), BUNDLED)
 
 

@@ -74,12 +74,12 @@ def _other_imports(file: PriceFile) -> dict[tuple[str, str, str], str]:
 
 
 def _require_unpriced(line: Line, cloud: str, region: str, disk_type: str, catalog: Catalog) -> None:
-    clouds = [name for name in catalog.disk_clouds if catalog.disks_of(name).network_types]
+    clouds = [name for name in catalog.disk_clouds if catalog.disks_of(name).rules]
     if cloud not in clouds:
         raise line.bad(f"is of {cloud}; disks are known of: {', '.join(clouds)}")
     known = catalog.disks_of(cloud)
-    if disk_type not in known.network_types:
-        types = ", ".join(known.network_types)
+    if disk_type not in known.rules:
+        types = ", ".join(known.rules)
         raise line.bad(f"has {disk_type}, no disk of {cloud}; it has: {types}")
     if known.has_price(disk_type, region):
         raise line.bad(f"has a price of {disk_type} in {region}: it is known already")

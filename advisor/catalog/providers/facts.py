@@ -25,7 +25,7 @@ def reads(file: PriceFile) -> bool:
 
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """The facts of clouds whose disks are known; `UsageError` for a bad line."""
-    disk_types = {cloud: catalog.disks_of(cloud).network_types for cloud in catalog.disk_clouds}
+    disk_types = {cloud: catalog.disks_of(cloud).rules for cloud in catalog.disk_clouds}
     seen: dict[tuple[str, ...], int] = {}
     rows: list[tuple[str, ...]] = []
     for line in lines_of(file, NEEDED, OPTIONAL, _EMPTY):

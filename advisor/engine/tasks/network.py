@@ -142,7 +142,11 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         """The option that comes closest, on as many instances as the price allows, and what it misses."""
         if not (request.allow_extrapolation or table.calibrated.any()):
             return None, ()
-        return super().nearest(request, options, _as_many_as_affordable(request, table))
+        limit = request.max_usd_per_hour
+        if limit is not None and request.max_count > 1:
+            fewer = np.maximum(1, np.floor(limit / table.usd_each)).astype(np.intp)
+            table = at_count(table, np.where((table.count > 1) & (table.usd > limit), fewer, table.count))
+        return super().nearest(request, options, table)
 
     def nearest_row(self, request: NetworkQuestion, table: Table) -> int:
         """The row that comes closest, at the batch size that answers show for its spec."""
@@ -406,12 +410,3 @@ def _has_trial(table: Table, rows: Sequence[int] | Integers) -> Booleans:
     pairs = table.source.predictions.pairs
     known = [pairs[pair][0].precision in MEASURABLE_PRECISIONS for pair in table.row[rows].tolist()]
     return np.asarray(np.array(known, dtype=bool) & (table.source.gpus[table.option[rows]] == 1))
-
-
-def _as_many_as_affordable(request: NetworkQuestion, table: Table) -> Table:
-    """The rows on as many instances as the price allows, one at least."""
-    limit = request.max_usd_per_hour
-    if limit is None or request.max_count == 1:
-        return table
-    fewer = np.maximum(1, np.floor(limit / table.usd_each)).astype(np.intp)
-    return at_count(table, np.where((table.count > 1) & (table.usd > limit), fewer, table.count))

@@ -20,7 +20,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, load_catalog
-from advisor.domain import LIST, OBSERVED, ON_ANY_GPU, ON_CPU, Accelerator, DiskChoice, InstanceType, Market
+from advisor.domain import (
+    LIST,
+    OBSERVED,
+    ON_ANY_GPU,
+    ON_CPU,
+    Accelerator,
+    DiskChoice,
+    DiskRate,
+    InstanceType,
+    Market,
+)
 from advisor.errors import LiveError, UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Finding
@@ -319,12 +329,20 @@ def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
             raise UsageError(
                 "{disk_type} is asked for twice", disk_type=disk_type, hint="one volume of a type is mounted"
             )
-        size_gib, iops = size or _DEFAULT_DISK_GIB, None
-        if disk_type in ("io1", "io2"):  # need a number of IOPS: that of the planned rate
-            rate = catalog.disks.rate(DiskChoice(type=disk_type, size_gib=size_gib))
-            iops = round(rate.read_iops or 0) or None
-        by_type[disk_type] = Volume(type=disk_type, size_gib=round(size_gib), iops=iops)
+        order = DiskChoice(type=disk_type, size_gib=size or _DEFAULT_DISK_GIB)
+        by_type[disk_type] = volume_of(order, catalog.disks.rate(order))
     return tuple(by_type.values())
+
+
+def volume_of(order: DiskChoice, rate: DiskRate) -> Volume:
+    """The volume of an order of known size; EC2 refuses io1 and io2 without a number of IOPS."""
+    iops = order.iops or (rate.read_iops if order.type in ("io1", "io2") else None)
+    return Volume(
+        type=order.type,
+        size_gib=math.ceil(order.size_gib or 0.0),
+        iops=round(iops) if iops else None,
+        mib_per_second=round(order.mib_per_second) if order.mib_per_second else None,
+    )
 
 
 def bounded_price(aws: Aws) -> PriceOf:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import date
 
@@ -10,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.answers.context import Context
-from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import (
     Candidate,
     Disk,
@@ -30,7 +28,7 @@ from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import VERIFY
 from advisor.infra.aws.guest.metadata import ResultBucket
-from advisor.infra.aws.launch_options import Volume, sweep_id_of
+from advisor.infra.aws.launch_options import sweep_id_of
 from advisor.questions.network import NetworkQuestion, Verify
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import (
@@ -41,6 +39,7 @@ from advisor.runs.cloud.plan import (
     share_of,
     sweep_id,
     type_named,
+    volume_of,
 )
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_fleet
 from advisor.runs.questions import AUTO, VerificationRun, command_words
@@ -155,10 +154,6 @@ def verify_top(
     return TopChoice(request=request, tried=tuple(tried), spent_usd=spent_usd)
 
 
-# EC2 refuses these volume types without a number of IOPS.
-_WITH_IOPS = ("io1", "io2")
-
-
 def _answer(request: NetworkQuestion, context: Context, today: date) -> Recommendation:
     """The recommendation; `NoOfferError` where nothing is recommended."""
     task = NetworkTask(Preparations(context.catalog, context.model))
@@ -233,17 +228,8 @@ def launch_options(
 
 def with_its_disk(wanted: CloudOptions, disk: Disk, today: date) -> CloudOptions:
     """The launch with only this type, this disk, and the day in its id."""
-    choice, volumes = disk.choice, tuple[Volume, ...]()
-    local = choice.type == LOCAL
-    if not local:
-        iops = choice.iops or (disk.rate.read_iops if choice.type in _WITH_IOPS else None)
-        volume = Volume(
-            type=choice.type,
-            size_gib=math.ceil(choice.size_gib or disk.size_gib),
-            iops=round(iops) if iops else None,
-            mib_per_second=round(choice.mib_per_second) if choice.mib_per_second else None,
-        )
-        volumes = (volume,)
+    order, local = replace(disk.choice, size_gib=disk.choice.size_gib or disk.size_gib), disk.is_local
+    volumes = () if local else (volume_of(order, disk.rate),)
     wanted = replace(wanted, volumes=volumes, local_disk=local, only_this_type=True)
     return replace(wanted, sweep_id=wanted.sweep_id or sweep_id_of(sweep_id(wanted), str(today)))
 
