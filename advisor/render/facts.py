@@ -112,19 +112,15 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
         "model": request["model"],
         "target_throughput": next(request[name] for name in TARGETS if name in request),
         "confidence": request["confidence"],
-        "spec": spec and _spec_facts(spec),
-    }
-
-
-def _spec_facts(record: Mapping[str, Any]) -> Document:
-    total, predicted = record["price"]["total_usd_per_hour"], record["predicted"]
-    return {
-        **_flat(record),
-        **{name: record[name] for name in ("gpu", "physical_cores", "risk")},
-        "unit": predicted["unit"],
-        "usd_per_hour": total,
-        "usd_per_month": per_month(total),
-        "price_as_of": record["price"]["as_of"],
+        "spec": spec
+        and {
+            **_flat(spec),
+            **{name: spec[name] for name in ("gpu", "physical_cores", "risk")},
+            "unit": spec["predicted"]["unit"],
+            "usd_per_hour": spec["price"]["total_usd_per_hour"],
+            "usd_per_month": per_month(spec["price"]["total_usd_per_hour"]),
+            "price_as_of": spec["price"]["as_of"],
+        },
     }
 
 

@@ -228,8 +228,10 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     live = (document.get("live") or {"warnings": ()})["warnings"]
     elsewhere = {*live, *(translated(each, t) for each in spec["extrapolation"])}
     beside = [text for text, code in codes.items() if code not in in_rows and text not in elsewhere]
-    market = [_market_text(spec, [text for text, code in codes.items() if code == spec["market"]], t)]
-    notes = [*filter(None, market), *beside]
+    of_market = [text for text, code in codes.items() if code == spec["market"]]
+    if spec["market"] == Market.SPOT and (terms := spec["price"].get("terms")):
+        of_market = [t("brief.spot", terms=translated(terms, t))]
+    notes = [*([t.listed(of_market)] if of_market else []), *beside]
     yield "note", t.listed(notes[:2]), *notes[:1]
     basis = [evidence_text(spec, t)]
     basis += [translated(each, t) for each in spec["extrapolation"] if code_of(each) not in UNMEASURED]
@@ -288,14 +290,6 @@ def _smaller(document: Record, t: Texts) -> Iterator[str]:
         yield t("brief.smaller", option=step["option"], spec=says)
     if found:
         yield t("brief.answers_change")
-
-
-def _market_text(spec: Record, warnings: Sequence[str], t: Texts) -> str:
-    """Return how often a spot instance is interrupted or, on other markets, the `warnings`."""
-    terms = spec["price"].get("terms")
-    if spec["market"] == Market.SPOT and terms:
-        return t("brief.spot", terms=translated(terms, t))
-    return t.listed(warnings)
 
 
 def _borderline_rows(document: Record, t: Texts) -> Iterator[Row]:

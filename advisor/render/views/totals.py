@@ -79,8 +79,7 @@ def totals_sentences(document: Record, t: Texts) -> list[str]:
     """Return the same content as sentences: the total cost, the risks, and what would cost less."""
     sections = document["workloads"]
     answered = list(filter(_answered, sections))
-    bill = _bill(answered, sections, t)
-    return [bill, *_risks(document, answered, t), *_savings(answered, t)]
+    return [_bill(answered, sections, t), *_risks(document, answered, t), *_savings(answered, t)]
 
 
 def _bill(answered: Sequence[Record], sections: Sequence[Record], t: Texts) -> str:
