@@ -25,7 +25,7 @@ from advisor.messages import Message, short_usd
 LEAST_CHANCE = 0.05
 MOST_CALLS = 3
 _OF_PRICE = Message("no trial settles a price")
-_UNTRIED = Message("a trial runs on one GPU, in fp32, amp or bf16")
+_UNTRIED = Message("none: a trial uses one GPU, in fp32, amp or bf16")
 _DEAR = Message("a trial ({usd}) costs more than it is expected to save")
 
 

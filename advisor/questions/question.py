@@ -228,7 +228,7 @@ _WAYS_OUT: Mapping[str, Message | str] = {
     ),
     "sequence": Message("for a network write {input} seq:512", input=FieldName("input")),
     "precision": Message(
-        "a language model is tuned in 16 bits; {method} qlora keeps its weights in 4",
+        "a language model is tuned in 16 bits; {method} qlora keeps its weights in 4 bits",
         method=FieldName("method"),
     ),
     "image_size": Message("the input of a network is {input}", input=FieldName("input")),

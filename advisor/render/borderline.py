@@ -169,7 +169,7 @@ def _quota_message(answer: Judged[Any, Any], chosen: Any) -> Message | None:
     code, vcpus = vcpus_of_quota(chosen.spec)
     if code and chosen.spec.offer.instance.name.startswith("p") and not request.vcpu_quota:
         unlimited = Message(
-            "{quota} vCPUs usually take an increase of the quota or a capacity block first ({option})",
+            "{quota} vCPUs: new AWS accounts have few; ask for more, or a capacity block ({option})",
             code=QUOTA,
             quota=quota_text([(code, vcpus)], request.market),
             option=FieldName("quota"),
@@ -244,9 +244,9 @@ def _trial_message(answer: Judged[Any, Any]) -> Message | None:
     trial = next((call for call in answer.close_calls if call.kind is CloseCallKind.CHOSEN_MAY_MISS), None)
     if trial is None:
         return answer.no_trial and Message("{why}", code=TRIAL, why=answer.no_trial)
-    text = Message("{minutes:g} min ({usd}) settle it")
+    text = Message("a test of {minutes:g} min ({usd}) decides")
     if price_chance(answer.chosen, answer.request) < SURE_PRICE:
-        text = Message("{minutes:g} min ({usd}) settle the speed")
+        text = Message("a test of {minutes:g} min ({usd}) decides on the speed")
     return Message(text.text, code=TRIAL, minutes=trial.trial_minutes, usd=short_usd(trial.trial_usd))
 
 

@@ -142,6 +142,20 @@ def evidence_text(spec: Record, t: Texts) -> str:
     )
 
 
+# A smaller saving is not printed.
+_LEAST_SHARE = 0.005
+
+
+def behind_text(why: str | None, cheaper: float, t: Texts) -> str:
+    """': 9 % cheaper, but slower': why an alternative is not the pick; '' if it costs more, and in saved
+    answers. `cheaper` is the share of the pick's cost that it saves."""
+    reason = t.known(f"behind.{why}", "")
+    if not reason:
+        return ""
+    key = "behind.cheaper" if cheaper >= _LEAST_SHARE else "behind.equal"
+    return t(key, share=percent(cheaper), why=reason)
+
+
 def basis_sentence(spec: Record, t: Texts) -> str:
     """'Evidence is fair (typical error 8.4 %, p10 held in 91 %): L4 in bf16 never measured.'"""
     test, evidence = spec["predicted"].get("withheld"), evidence_word(spec["risk"], t)

@@ -427,7 +427,7 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
         yield Message("AdamW with 32-bit weights, gradients and moments")
     else:
         yield Message(
-            "{method}: adapters of rank {rank} on every linear layer, AdamW in 32 bits (both are fixed)",
+            "{method}: adapters of rank {rank} on every linear layer, AdamW in 32 bits (no option)",
             code=DECIDES,
             method=request.method,
             rank=ADAPTER_RANK,

@@ -11,8 +11,8 @@ from advisor.render.borderline import modest
 from advisor.render.facts import OF_A_SPEC, decision_of, run_usd
 
 Record = Mapping[str, Any]
-# A spec counts as faster only above this ratio of speeds.
-_FASTER = 1.05
+# A spec counts as faster, and as much faster, only above these ratios of speeds.
+_FASTER, _MUCH_FASTER = 1.05, 2.0
 # Another kind of spec gets a line up to this many times the chosen cost if its chance is known; if not, up to
 # the second factor on the cost per sample and the third on the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
@@ -75,11 +75,17 @@ def _is_worth(spec: Record, chosen: Record) -> bool:
 def _beats(spec: Record, other: Record) -> bool:
     """Return whether `spec` makes `other` pointless: `other` costs more or is less sure, and has no
     advantage: a clearly higher speed (at equal chance or for a run), no extrapolation, a firmer price,
-    another market, or one instance instead of several."""
+    another market, or one instance instead of several. A run that is both dearer and much slower has none."""
     firm, other_firm = (PRICE_KINDS.index(each["price"]["kind"]) for each in (spec, other))
-    if other["market"] != spec["market"] or other_firm < firm or other["count"] == 1 < spec["count"]:
-        return False
     dearer, surer = _usd(other) - _usd(spec), _percent(spec) - _percent(other)
+    is_same_market, is_much_faster = (
+        other["market"] == spec["market"],
+        _speed(spec) >= _MUCH_FASTER * _speed(other),
+    )
+    if spec.get("run") and is_same_market and is_much_faster and min(dearer, surer) >= 0:
+        return True
+    if not is_same_market or other_firm < firm or other["count"] == 1 < spec["count"]:
+        return False
     is_faster = _speed(other) >= _FASTER * _speed(spec) and (surer == 0 or bool(spec.get("run")))
     is_known = surer == 0 and spec["extrapolation"] and not other["extrapolation"]
     return dearer >= 0 and surer >= 0 and dearer + surer > 0 and not is_faster and not is_known
@@ -94,6 +100,16 @@ def _speed(spec: Record) -> float:
     """Return a spec's speed: runs per hour if the question is about a run, else the median rate."""
     run = spec.get("run")
     return float(1 / run["hours"]["median"] if run else spec["predicted"]["throughput"]["median"])
+
+
+def ranked_usd(spec: Record) -> float:
+    """Return the dollars by which specs rank: those of a run, else of an hour, or of a million if the
+    question sets no target."""
+    cost = spec.get("cost") or {}
+    tokens, samples = cost.get("usd_per_million_output_tokens"), cost.get("usd_per_million_samples")
+    if spec.get("run") or spec["probability"] is not None or not (tokens or samples):
+        return _usd(spec)
+    return float(tokens["median"] if tokens else samples or 0.0)
 
 
 def _usd(spec: Record) -> float:

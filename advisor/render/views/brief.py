@@ -43,6 +43,7 @@ from advisor.render.phrases import count_text, gpu_text, seconds_text, speculati
 from advisor.render.price_doubt import doubt_message, doubt_sentences, price_sentences
 from advisor.render.sentences import (
     asked_sentence,
+    behind_text,
     borderline_calls,
     borderline_sentence,
     bound_name,
@@ -61,7 +62,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.text import INDENT, SURE, WIDTH, code_of, fact, folded, local_or_order
-from advisor.render.views.alternatives import other_kinds
+from advisor.render.views.alternatives import other_kinds, ranked_usd
 from advisor.render.views.specs import (
     TIMES,
     api_messages,
@@ -83,9 +84,8 @@ _SPARED = (
 )
 _MAY_GO = frozenset(("more", "way_3", "try", "cheaper", "looked", "second"))
 # Fields of a question that a short answer has in another row, or in its `assumed`.
-_IN_OTHER_ROWS = frozenset(
-    ("context_tokens", "input_tokens", "output_tokens", "precision", "method", "api_usd_per_million")
-)
+_IN_OTHER_ROWS = frozenset(("context_tokens", "precision", "api_usd_per_million"))
+_LENGTHS = frozenset(("input_tokens", "output_tokens"))
 # Least savings, in dollars, for which a borderline spec gets a line.
 _LITTLE = {"month": 10.0, "run": 1.0}
 _ANYWHERE = Message("any region ({option})", option=FieldName("region"))
@@ -195,8 +195,10 @@ def whole_rows(section: Record, t: Texts, spell: Spell = option_name) -> dict[st
 def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_name) -> Iterator[Row]:
     """Yield the rows below the headline of an answer. `spell` writes the names of the question's fields."""
     spec, request = document["recommendation"], document["request"]
-    questions = [question_text(document, t, *left) for left in (("context_tokens",), _IN_OTHER_ROWS)]
-    yield "for", asked, *questions
+    usual = [each.parameters for each in document["assumptions"] if code_of(each) == DECIDES]
+    lengths = _LENGTHS if any("output" in parameters for parameters in usual) else ()
+    shorter = (("context_tokens",), _IN_OTHER_ROWS, (*_IN_OTHER_ROWS, *lengths))
+    yield "for", asked, *(question_text(document, t, *left) for left in shorter)
     yield "on", *_machine(spec, request, t)
     yield "does", *(_started(text, document, t) for text in _rate(spec, request, t))
     yield "bound", *_bound(spec, request, t)
@@ -397,7 +399,11 @@ def _most_of_run(spec: Record, t: Texts) -> str:
     """'8 h 42 min, $16.20': the upper bounds of a run's time and cost."""
     hours, usd = spec["run"]["hours"]["upper"], most_run_usd(spec)
     time = format_span(hours, up=True) if hours is not None else t("unknown")
-    return time if usd is None else t("brief.and", hours=time, usd=short_usd(usd))
+    if usd is None:
+        return time
+    is_sure = doubt_message(spec["price"]) is None
+    key, day = "brief.and" if is_sure else "brief.and_dated", spec["price"]["as_of"]
+    return t(key, hours=time, usd=short_usd(usd), day=day)
 
 
 def _times(
@@ -500,7 +506,8 @@ def _other(spec: Record, document: Record, t: Texts, *, is_short: bool) -> str:
     costs, doubt = per_hour(spec["price"]["total_usd_per_hour"], t), doubt_message(spec["price"])
     costs += t.aside(translated(doubt, t)) if doubt else ""
     chosen, gpu, why = document["recommendation"], "", spec.get("behind")
-    reason = t.known(f"behind.{why}", "")  # '' if it costs more, and in saved answers
+    cheaper = 1 - ranked_usd(spec) / ranked_usd(chosen)
+    reason = behind_text(why, cheaper, t)
     if spec["gpu"]:
         never = [] if why == Behind.UNMEASURED or never_measured(chosen, t) else never_measured(spec, t)
         never += owners_of(spec, t)

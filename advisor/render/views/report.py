@@ -52,6 +52,7 @@ from advisor.render.records import WEAK
 from advisor.render.sentences import (
     asked_sentence,
     basis_sentence,
+    behind_text,
     borderline_calls,
     borderline_sentence,
     calls_of_chosen,
@@ -246,7 +247,7 @@ def _run_texts(section: Record, t: Texts) -> Iterator[str]:
         text = t("take.run", name=name, usd=paid, hours=format_span(spec["run"]["hours"]["median"]))
         groups.setdefault(str(spec.get("behind")), []).append(text)
     for why, texts in groups.items():
-        yield all_of(texts, t) + t.known(f"behind.{why}", "")
+        yield all_of(texts, t) + behind_text(why, 0.0, t)
 
 
 def _level_texts(section: Record, t: Texts) -> Iterator[str]:
@@ -262,7 +263,7 @@ def _level_texts(section: Record, t: Texts) -> Iterator[str]:
     for why in _LEVEL:
         specs = [each for each in answer["alternatives"] if each.get("behind") == why and each not in others]
         if names := list(map(named, specs[:_MORE])):
-            yield all_of(names, t) + t(f"behind.{why}")
+            yield all_of(names, t) + behind_text(why, 0.0, t)
 
 
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:

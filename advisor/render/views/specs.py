@@ -296,10 +296,10 @@ def api_messages(api: Record, usd_per_hour: float) -> tuple[Message, Message]:
     """Return which is cheaper at the given load, an API or this; and from how many tokens a day this is."""
     usd, asked = api["usd_per_million_tokens"], api["asked_tokens_per_day"]
     there, here = usd * asked / 1e6, 24 * usd_per_hour
-    text = Message("dearer at this load: {there} a day, here {here}; {usd:usd} per 1M tokens, here {own:usd}")
+    text = Message("dearer at this load: {there} a day, this {here}; {usd:usd} per 1M tokens, this {own:usd}")
     if there < here:
         text = Message(
-            "cheaper at this load: {there} a day, here {here}; {usd:usd} per 1M tokens, here {own:usd}"
+            "cheaper at this load: {there} a day, this {here}; {usd:usd} per 1M tokens, this {own:usd}"
         )
     figures = {"there": short_usd(there), "here": short_usd(here), "usd": usd, "own": here / asked * 1e6}
     turns = Message(

@@ -130,7 +130,7 @@ def _request_assumptions(request: ServingQuestion, model: LanguageModel, version
     is_usual = lengths == (usual.input_tokens.mean, usual.output_tokens.mean)
     text = Message("requests of {input:,.0f} tokens in and {output:,.0f} out on average")
     if is_usual:
-        text = Message("prompts and answers as long as in chats, on average ({asked})")
+        text = Message("chats: {input:,.0f} tokens in, {output:,.0f} out ({asked})")
     yield Message(
         text.text,
         code=DECIDES if is_usual else "",
@@ -168,9 +168,7 @@ def _load_assumptions(request: ServingQuestion) -> Iterator[Message]:
                 seconds=request.think_seconds,
             )
         else:
-            yield Message(
-                "users ask again without a pause ({option})", code=DECIDES, option=FieldName("think_seconds")
-            )
+            yield Message("users never pause ({option})", code=DECIDES, option=FieldName("think_seconds"))
     else:
         if not request.targets:
             text = Message("no target given: at full load, where tokens cost least ({option} sizes it)")
