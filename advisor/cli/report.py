@@ -411,9 +411,10 @@ def _workload_of_entry(entry: Entry) -> ReportedWorkload:
         raise UsageError(
             "{key} is for what stays on, and this workload ends", key=HOURS, hint=hint, field=HOURS
         )
+    command = command_line("recommend", options_of(question))
     if often and question.owes_term and question.horizon_hours == HOURS_PER_MONTH:
         question = question.replace(horizon_hours=round(HOURS_PER_MONTH / often, 2))
-    return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), entry)
+    return ReportedWorkload(entry.name, question, command, entry)
 
 
 def _with_live_prices(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:

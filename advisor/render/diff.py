@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from advisor.domain import HOURS_PER_MONTH
 from advisor.render.document import is_language
 from advisor.render.facts import hours_of_month, per_month, run_usd, usd_per_million_samples
 from advisor.render.records import BOUNDS
@@ -70,6 +71,12 @@ class Workload(NamedTuple):
     def kept_usd_per_hour(self) -> float | None:
         """Dollars per hour of a workload that is kept running; None for a run that ends."""
         return self.usd_per_hour if run_usd(self.pick) is None else None
+
+    def asked(self) -> Document:
+        """The fields of the question; `horizon_hours` is the usual one if `runs_per_month` gave it."""
+        request, often = self.recommendation["request"], self.section.get("runs_per_month")
+        is_derived = often and request.get("horizon_hours") == round(HOURS_PER_MONTH / often, 2)
+        return {**request, "horizon_hours": float(HOURS_PER_MONTH)} if is_derived else request
 
     def ranked(self) -> dict[Key, int]:
         """The ranks of the recommended spec and its alternatives, from 1 on."""
@@ -387,7 +394,7 @@ def _text_changes(old: Workload, new: Workload, name: str) -> dict[str, Any]:
 
 
 def _changed_request_fields(old: Workload, new: Workload) -> list[dict[str, Any]]:
-    before, after = old.recommendation["request"], new.recommendation["request"]
+    before, after = old.asked(), new.asked()
     return [
         {"field": name, "old": before.get(name), "new": after.get(name)}
         for name in dict.fromkeys([*before, *after])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from advisor.catalog.support import CLOUD, quota_code, quota_name
 from advisor.domain import HOURS_PER_MONTH, Market
+from advisor.render.text import SURE
 
 Record = Mapping[str, Any]
 
@@ -70,29 +71,52 @@ def hours_of_month(section: Record, spec: Record) -> float:
 
 def with_plan(section: Record, month: Mapping[str, float]) -> Document:
     """Return the section with what its plan says of a month: `runs_per_month`, or `hours_per_month` of work
-    that does not stay on, whose months then cost less."""
-    planned, spec = {**section, **month}, section["answer"]["spec"]
-    if "hours_per_month" not in month or spec is None:
-        return planned
+    that does not stay on. Months, savings and a commitment's dollars per million samples follow."""
+    planned, spec, costs = {**section, **month}, section["answer"]["spec"], section["costs"]
+    whole = spec and on_demand_usd(planned)
 
     def priced(row: Record) -> Document:
-        usd, hours = (
-            row.get("total_usd_per_hour", row["usd_per_hour"]),
-            hours_of_month(month, {**spec, **row}),
-        )
-        return {**row, "usd_per_month": usd and per_month(usd, hours)}
+        usd, market = row.get("total_usd_per_hour", row["usd_per_hour"]), row.get("market", spec["market"])
+        paid = usd and per_month(usd, hours_of_month(month, {"market": market}))
+        return {**_per_used(row, month, market), "usd_per_month": paid}
 
-    costs = section["costs"]
-    choices = list(map(priced, costs["choices"])) if costs else []
-    whole = next((row["usd_per_month"] for row in choices if row["market"] == Market.ON_DEMAND), None)
-    for row in choices:
-        row["saving_percent"] = 100 * (1 - row["usd_per_month"] / whole) if whole else None
+    if costs:
+        rows = list(map(priced, costs["choices"]))
+        for row in filter(is_committed, rows if whole else ()):
+            row["saving_percent"] = 100 * (1 - row["usd_per_month"] / whole)
+        hours = month.get("hours_per_month", HOURS_PER_MONTH)
+        planned["costs"] = {**costs, "choices": rows, "hours_per_month": hours}
+    if spec is None or "hours_per_month" not in month:
+        return planned
+    answer, others = section["recommendation"], section["recommendation"]["alternatives"]
+    pick, *others = (each and _per_used(each, month) for each in (answer["recommendation"], *others))
     return {
         **planned,
         "answer": {**section["answer"], "spec": priced(spec)},
-        "costs": costs and {**costs, "choices": choices, "hours_per_month": month["hours_per_month"]},
+        "recommendation": {**answer, "recommendation": pick, "alternatives": others},
+        "price_throughput": [_per_used(row, month) for row in section["price_throughput"]],
         "regions": list(map(priced, section["regions"])),
     }
+
+
+def _per_used(costs: Record, month: Record, market: str = "") -> Document:
+    """Return a spec or its costs with dollars per million by the month's bill: a commitment also owes hours
+    without work."""
+    market = market or costs["market"]
+    times = hours_of_month(month, {"market": market}) / month.get("hours_per_month", HOURS_PER_MONTH)
+
+    def used(name: str, usd: Any) -> Any:
+        if name == "cost":
+            return _per_used(usd, month, market)
+        if not name.startswith(("usd_per_million", "by_price")):
+            return usd
+        return (
+            {end: each * times for end, each in usd.items()}
+            if isinstance(usd, Mapping)
+            else usd and usd * times
+        )
+
+    return {name: used(name, value) for name, value in costs.items()}
 
 
 def per_million(usd_per_hour: float, samples_per_second: float) -> float:
@@ -195,16 +219,24 @@ def most_run_usd(spec: Record) -> float | None:
 
 
 def on_demand_usd(section: Record) -> float | None:
-    """Return the dollars of a pick's planned runs, else of one, on demand; None if the price is not known."""
-    run, costs = section["recommendation"]["recommendation"].get("run"), section["costs"] or {"choices": ()}
+    """Return the dollars of a pick's planned runs or hours, else of one run, on demand; None if the price is
+    not known, or the pick stays on."""
+    hours, costs = _hours_of_work(section, "median"), section["costs"] or {"choices": ()}
     usd = [row["usd_per_hour"] for row in costs["choices"] if row["market"] == Market.ON_DEMAND]
-    return run["hours"]["median"] * usd[0] * section.get("runs_per_month", 1.0) if run and usd else None
+    return hours * float(usd[0]) if hours and usd else None
 
 
 def share_of_month(section: Record, bound: str = "median") -> float | None:
-    """Return the share of a month that a pick's planned runs take; None if no plan gives their number."""
-    run, often = section["recommendation"]["recommendation"].get("run"), section.get("runs_per_month")
-    return often * run["hours"][bound] / HOURS_PER_MONTH if run and often else None
+    """Return the share of a month that a pick's planned runs or hours take; None without such a plan."""
+    hours = _hours_of_work(section, bound) if {"runs_per_month", "hours_per_month"} & set(section) else None
+    return hours and hours / HOURS_PER_MONTH
+
+
+def _hours_of_work(section: Record, bound: str) -> float | None:
+    """Return the hours of a pick's runs in a month, else of one run; None if it stays on."""
+    run = (section["recommendation"]["recommendation"] or {}).get("run")
+    often, hours = section.get("runs_per_month", 1.0), section.get("hours_per_month")
+    return often * run["hours"][bound] if run else hours
 
 
 def section_run_usd(section: Record) -> float | None:
@@ -275,10 +307,10 @@ def _price_range(answered: Sequence[Record]) -> Document | None:
 
 
 def doubt_of(spec: Record, usd: float) -> Document | None:
-    """Return the range of a cost that follows from the range of its spec's price; None if that is sure."""
+    """Return the range of a cost by the range of its spec's price; None if that is sure (`SURE`)."""
     total = spec["usd_per_hour"]
     low, high = (spec.get(f"{end}_usd_per_hour", total) for end in ("low", "high"))
-    return {"low": usd * low / total, "high": usd * high / total} if low < high else None
+    return {"low": usd * low / total, "high": usd * high / total} if high > SURE * low else None
 
 
 def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
@@ -299,8 +331,8 @@ def _safe(answered: Sequence[Mapping[str, Any]]) -> Document:
 
 
 def _quotas(answered: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """Return the vCPUs that all answers together need from each quota of an account: always (`kept_vcpus`),
-    and with all runs at once. `allowed` is the least limit that a question gives, or null."""
+    """Return the vCPUs that all answers together need from each quota of an account: always (`kept_vcpus`,
+    without runs and `hours_per_month`), and all at once. `allowed`: the least that a question gives."""
     rows: dict[tuple[str, str], Document] = {}
     for section in answered:
         spec, document = section["answer"]["spec"], section["recommendation"]
@@ -312,7 +344,8 @@ def _quotas(answered: Sequence[Mapping[str, Any]]) -> list[Document]:
         row = rows.setdefault(key, {**head, "kept_vcpus": 0, "vcpus": 0, "allowed": None})
         vcpus = spec["count"] * spec["vcpus"]
         row["vcpus"] += vcpus
-        row["kept_vcpus"] += vcpus if run_usd(document["recommendation"]) is None else 0
+        is_kept = run_usd(document["recommendation"]) is None and "hours_per_month" not in section
+        row["kept_vcpus"] += vcpus if is_kept else 0
         limits = (row["allowed"], document["request"].get("vcpu_quota", {}).get(code))
         row["allowed"] = min((limit for limit in limits if limit is not None), default=None)
     return [rows[key] for key in sorted(rows)]

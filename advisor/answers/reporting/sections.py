@@ -30,7 +30,7 @@ from advisor.domain import (
     Task,
 )
 from advisor.domain.money import aged
-from advisor.engine.judging import pareto_front, specs_of
+from advisor.engine.judging import LEAST_OF_FRONT, pareto_front, specs_of, worth_taking
 from advisor.engine.table import Table
 from advisor.errors import AdvisorError
 from advisor.files import user_folder
@@ -294,8 +294,8 @@ _Key = tuple[object, ...]
 
 def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[str, Any]]:
     """One row per spec, cheapest first: those that the answer names, the front of price and lower bound
-    without the target and the price limit, and for each GPU the spec with the cheapest samples. Specs of
-    `table` have the catalogue's coarse disk sizes; those of the answer are fitted to the target."""
+    without the target and the price limit, and for each GPU the spec with the cheapest samples, unless too
+    slow. Specs of `table` have the catalogue's coarse disk sizes; those of the answer fit the target."""
     request = answer.request
     # The reader weighs target, price and run limits in the chart.
     limits = ("target_throughput", "max_usd_per_hour", "max_hours", "max_run_usd")
@@ -304,12 +304,13 @@ def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[s
     known = {_key(candidate) for candidate in named}
     specs = specs_of(free, table) if table else []
     others = [candidate for candidate in specs if _key(candidate) not in known]
-    drawn = {_key(candidate): candidate for candidate in (*named, *pareto_front((*named, *others)))}
     best: dict[str | None, Candidate] = {}
     for candidate in sorted(others, key=lambda spec: spec.spec.total_usd_per_hour / spec.prediction.lower):
         best.setdefault(candidate.spec.offer.instance.gpu_name, candidate)
-    for candidate in best.values():
-        drawn.setdefault(_key(candidate), candidate)
+    least = LEAST_OF_FRONT * answer.chosen.prediction.lower if answer.chosen else 0.0
+    of_gpus = [candidate for candidate in best.values() if candidate.prediction.lower >= least]
+    front = worth_taking(pareto_front((*named, *others)), answer.chosen)
+    drawn = {_key(candidate): candidate for candidate in (*of_gpus, *front, *named)}
     good = (*answer.ranked, *answer.pareto, *(specs_of(request, table) if table else ()))
     answering = set(map(_key, good))
     rows = [

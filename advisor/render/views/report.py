@@ -286,8 +286,9 @@ def _committed(section: Record, t: Texts) -> Iterator[str]:
     yield t("answer.term", usd=short_usd(term * section["answer"]["spec"]["usd_per_hour"]))
     usd, share = on_demand_usd(section), share_of_month(section)
     if usd and share:
-        runs = plain(section["runs_per_month"])
-        yield t("answer.used", runs=runs, percent=percent(share), usd=short_usd(usd))
+        runs, hours = (plain(section.get(f"{what}_per_month", 0)) for what in ("runs", "hours"))
+        key = "answer.used" if "runs_per_month" in section else "answer.used_hours"
+        yield t(key, runs=runs, hours=hours, percent=percent(share), usd=short_usd(usd))
     elif usd:
         hours = format_span(section["recommendation"]["recommendation"]["run"]["hours"]["median"])
         yield t("answer.used_once", hours=hours, term=f"{term:,.0f}", usd=short_usd(usd))
@@ -427,6 +428,11 @@ def _costs(section: Record, t: Texts) -> Part:
     def per_run(choice: Record) -> float | None:
         return None if is_committed(choice) else run["hours"]["median"] * choice["usd_per_hour"]
 
+    def saving(choice: Record) -> float | None:
+        """The share of a month's bill, which a run on a commitment has only by a plan."""
+        has_bill = not run or not is_committed(choice) or "runs_per_month" in section
+        return (choice["saving_percent"] or 0) / 100 or None if has_bill else None
+
     per = ("per_run", per_run, Look.COST) if run else ("per_month", "usd_per_month", Look.COST)
     # A commitment makes no sense for one run, unless it is asked for.
     choices = [each for each in costs["choices"] if not run or each["asked"] or not is_committed(each)]
@@ -436,7 +442,7 @@ def _costs(section: Record, t: Texts) -> Part:
         ("per_hour", "usd_per_hour", Look.USD),
         per,
         (f"per_million_{counted}", "usd_per_million_samples", Look.USD),
-        ("saving", lambda choice: (choice["saving_percent"] or 0) / 100 or None, Look.SHARE),
+        ("saving", saving, Look.SHARE),
         ("kind", kind),
         ("as_of", "as_of", Look.DAY),
     )

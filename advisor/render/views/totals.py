@@ -43,6 +43,7 @@ from advisor.render.sentences import (
     relax_sentence,
     unit_name,
 )
+from advisor.render.text import SURE
 
 Record = Mapping[str, Any]
 # The most workloads to name in one sentence, and the most gambles to describe.
@@ -200,7 +201,8 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
     span = document["totals"].get("price_range") or {}
     for name in ("month", "run"):
         some = [each for each in answered if (month_usd(each) is None) is (name == "run")]
-        if old := [each for each in some if doubt_of(each["answer"]["spec"], 1.0)]:
+        old = [each for each in some if doubt_of(each["answer"]["spec"], 1.0)]
+        if old and span[f"{name}_usd"]["high"] > SURE * span[f"{name}_usd"]["low"]:
             ends = {end: short_usd(span[f"{name}_usd"][end]) for end in ("low", "high")}
             days = all_of(sorted({each["answer"]["spec"]["price_as_of"] for each in old}), t)
             yield t(f"spread.{name}", **ends, names=_names(old, t), days=days)
@@ -286,9 +288,9 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     on_demand = [each for each in answered if each["answer"]["spec"]["market"] == Market.ON_DEMAND]
     if unknown := [each for each in on_demand if each["costs"] and Market.SPOT not in _choices(each)]:
         yield t("totals.no_spot", names=_names(unknown, t))
-    for each in filter(_held, answered):
-        usd, share = on_demand_usd(each), share_of_month(each)
-        if share and usd and usd < each["answer"]["spec"]["usd_per_month"]:
+    for each in answered:
+        usd, share, spec = on_demand_usd(each), share_of_month(each), each["answer"]["spec"]
+        if is_committed(spec) and share and usd and usd < spec["usd_per_month"]:
             yield t("totals.used", name=each["name"][:80], percent=percent(share), usd=short_usd(usd))
     kept = (section for section in answered if section_run_usd(section) is None)
     if year := _at_market(kept, Market.COMMITMENT_1Y):

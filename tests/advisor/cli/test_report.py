@@ -252,6 +252,12 @@ def test_a_plan_says_how_many_hours_a_month_it_needs_what_does_not_stay_on(shown
     for was, now in zip(usual["costs"]["choices"], office["costs"]["choices"], strict=True):
         hours = 730 if was["market"].startswith("commitment") else 200
         assert now["usd_per_month"] == pytest.approx(hours * was["usd_per_hour"])
+        paid = was["usd_per_million_samples"] * hours / 200
+        assert now["usd_per_million_samples"] == pytest.approx(paid)
+    whole_quota, quota = (made["totals"]["quotas"][0] for made in (whole, part))
+    taken = office["answer"]["spec"]["count"] * office["answer"]["spec"]["vcpus"]
+    assert quota["kept_vcpus"] == whole_quota["kept_vcpus"] - taken
+    assert quota["vcpus"] == whole_quota["vcpus"]
     told = shown("report", "--plan", file, *DAY)
     assert f"\\${200 * usd:,.0f} for 200 hours a month." in told
     assert "a month for Thumbnails (200 hours a month)" in told
@@ -262,6 +268,19 @@ def test_a_plan_says_how_many_hours_a_month_it_needs_what_does_not_stay_on(shown
     file.write_text(PLAN + "    epochs: 2\n    hours_per_month: 200\n")
     said = "hours_per_month is for what stays on, and this workload ends; give runs_per_month"
     assert said in stderr("report", "--plan", file)
+
+
+def test_a_commitment_that_a_plan_hardly_uses_says_that_on_demand_costs_less(shown, tmp_path):
+    plan = PLAN.replace(
+        "_throughput: 500", "_throughput: 500\n    market: commitment-1y\n    hours_per_month: 200"
+    )
+    text = shown("report", "--plan", _written(tmp_path / "office.yaml", plan), *DAY)
+    assert re.search(r"- Thumbnails uses 27 % of its commitment: on demand \\\$\d+ a month.", text)
+    assert re.search(r"200 hours a month use 27 % of it; on demand they would cost \\\$\d+ a month", text)
+    # The answer's dollars per million samples are those of its row.
+    (usd,) = re.findall(r"\| \*\*commitment, 1 year\*\* \|(?:[^|]*\|){2} \$([\d.]+)", text)
+    (said,) = re.findall(r"sure of at least \d+; \\\$([\d.]+) per million samples", text)
+    assert float(said) == pytest.approx(float(usd), abs=0.006)
 
 
 def _written(file, text):
@@ -393,7 +412,14 @@ def test_a_commitment_for_a_run_counts_by_the_month_of_its_whole_term(shown, doc
     told = shown("report", "--plan", file, *DAY)
     assert "owed whether it runs or not" in told
     assert f"It is owed for the whole term, used or not: \\${12 * months[1]:,.0f} in all." in told
-    assert "| **commitment, 1 year** |" in told
+    (saving,) = re.findall(
+        r"\| \*\*commitment, 1 year\*\* \| .* \| (-?[\d,]+)\s% \|", told.split("## 2. resnet50")[1]
+    )
+    on_demand = next(row for row in run["costs"]["choices"] if row["market"] == "on-demand")
+    hours = 4 * run["recommendation"]["recommendation"]["run"]["hours"]["median"]
+    left = 100 * (1 - months[1] / (hours * on_demand["usd_per_hour"]))
+    assert float(saving.replace(",", "")) == pytest.approx(left, abs=1)
+    assert "--horizon-hours" not in told  # nobody wrote it: it follows from the plan
     brief = shown(
         "recommend",
         *["--task", "training", "--model", "resnet50", "--epochs", "2", "--market", "commitment-1y"],

@@ -151,9 +151,13 @@ def test_a_run_that_becomes_a_commitment_is_compared_by_what_its_months_cost():
         report["workloads"][2]["runs_per_month"] = 2
     chosen = after["workloads"][2]["recommendation"]["recommendation"]
     chosen["market"] = "commitment-1y"
+    # Half a month for each of two runs follows from the plan.
+    after["workloads"][2]["recommendation"]["request"] |= {"market": "commitment-1y", "horizon_hours": 365.0}
     runs, owed = 2 * chosen["run"]["usd"]["median"], 730 * chosen["price"]["total_usd_per_hour"]
     line = next(line for line in difference_text(compared(before, after)).splitlines() if "Tuning: " in line)
     assert f"{short_usd(runs)} -> {short_usd(owed)} a month" in line
+    assert "because you ask for --market commitment-1y (was on-demand)" in line
+    assert "--horizon-hours" not in line
 
 
 def test_a_monthly_sum_says_what_each_workload_adds_to_its_change():

@@ -88,6 +88,13 @@ def test_what_the_user_measured_is_drawn_too():
     assert drawn["curves"]["vcpus"]["measured"] == [own.trial.trial_id]
 
 
+def test_the_chart_of_prices_leaves_out_what_is_far_too_slow():
+    drawn = section("training", "resnet50", epochs=90.0)["price_throughput"]
+    (chosen,) = (row for row in drawn if row["chosen"])
+    assert min(row["lower"] for row in drawn) >= chosen["lower"] / 20
+    assert len({row["gpu"] for row in drawn}) > 5
+
+
 def test_totals_count_the_workloads_that_end_and_are_not_known_where_nothing_is_answered():
     report = gathered(TEAM[0], question("A run", "training", "resnet50", 100, gpu=SOME_GPUS, epochs=10.0))
     totals = report["totals"]

@@ -34,6 +34,16 @@ def test_a_report_changes_only_when_we_mean_it(language):
         assert not re.search(r"[\u4e00-\u9fff] ?[,:;(]|[,:;(] ?[\u4e00-\u9fff]", text)
 
 
+@pytest.mark.parametrize(("times", "is_range"), [(1.002, False), (1.2, True)])
+def test_a_price_that_hardly_varies_has_no_range(times, is_range):
+    document = golden_report()
+    spec = document["workloads"][0]["answer"]["spec"]
+    spec["high_usd_per_hour"] = times * spec["usd_per_hour"]
+    document["totals"] = totals(document["workloads"])
+    assert (document["totals"]["price_range"] is not None) is is_range
+    assert ("may come to" in report_markdown(document, "en")) is is_range
+
+
 def test_many_workloads_are_told_shortly_enough_to_be_pasted():
     document = golden_report()
     document["workloads"] *= 12
