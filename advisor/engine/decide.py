@@ -112,11 +112,13 @@ class PriceDoubt(Generic[R, C, A]):
         least = self._request.confidence if self._request.is_sure else EVEN
         return candidate.probability is None or candidate.probability >= least
 
-    def _sort_key(self, candidate: C) -> tuple[bool, float]:
-        """By the cost at the highest price; where a chance is required that none has, the surest first."""
+    def _sort_key(self, candidate: C) -> tuple[bool, float, float]:
+        """By the cost at the highest price, then at the median (spot is at most as dear as on demand); where
+        a chance is required that none has, the surest first."""
         if self._is_likely_enough(candidate) or not self._request.is_sure:
-            return not self._is_likely_enough(candidate), self._upper_rank(candidate)
-        return True, -(candidate.probability or 0.0)
+            upper = float(f"{self._upper_rank(candidate):.9g}")
+            return not self._is_likely_enough(candidate), upper, self._cost(candidate)
+        return True, -(candidate.probability or 0.0), 0.0
 
     def _upper_rank(self, candidate: C) -> float:
         """The cost that a candidate ranks by, at the upper bounds of its prices."""

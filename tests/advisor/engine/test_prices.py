@@ -67,6 +67,8 @@ A, TOMORROW = priced("a", 1.0), PRICED + timedelta(days=1)
     ("some", "chosen", "listed", "cheaper"),
     [
         ([guess(0.4, high=2.0), A], "guess", "a", None),
+        # At most as dear as the listed one, but for rounding.
+        ([guess(0.3, high=(1 + 1e-12) / 0.3), A], "guess", "a", None),
         ([guess(0.6, high=2.0), A], "a", "a", "guess"),
         ([guess(0.5, high=3.0), seen(0.6, high=1.2), A], "seen", "a", "guess"),
         ([priced("wide", 0.5, OBSERVED, 4.0), seen(0.6, high=1.2), A], "seen", "a", "wide"),
