@@ -20,7 +20,6 @@ from advisor.catalog.clouds import (
     CpuOnly,
     PriceCell,
     by_price,
-    cpu_only,
     require_gpu,
     require_instance,
     require_rate,
@@ -33,7 +32,7 @@ from advisor.catalog.gpus import sheet_names
 from advisor.catalog.instances import GpuSheet, PartialType, read_origins, read_sheets
 from advisor.catalog.overlay import NO_OVERLAY, Overlay
 from advisor.catalog.prices import Currency, OfferQuery, SourceUse, read_bases, source_uses
-from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
+from advisor.domain import Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.domain.money import NotOrderable
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import FieldName, Message
@@ -339,7 +338,7 @@ class Catalog:
 
     def cpu_only(self, query: OfferQuery) -> list[CpuOnly]:
         """Matching types without an accelerator, each once; builds no records of types."""
-        return list(cpu_only(self._clouds_of(query), query))
+        return [known for cloud in self._clouds_of(query) for known in cloud.cpu_only(query)]
 
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
         """Priced types that lack facts and may match the query."""
@@ -380,12 +379,8 @@ class Catalog:
         return (cell for cloud in self._clouds_of(query) for cell in cloud.matching(query))
 
     @cached_property
-    def _assumed(self) -> dict[str, dict[str, AssumedFact]]:
-        return read_facts(self.bundles)
-
-    @cached_property
     def _clouds(self) -> dict[str, Cloud]:
-        clouds = {}
+        clouds, assumed = {}, read_facts(self.bundles)
         for bundle in self.bundles:
             origins = read_origins(bundle)
             # Shared by all clouds of a bundle, and read with the first price.
@@ -393,7 +388,7 @@ class Catalog:
             for name in sorted(bundle.manifest["clouds"], key=lambda cloud: cloud != DEFAULT_CLOUD):
                 clouds[name] = Cloud(
                     *(name, bundle, origins, self.currencies, self.capability_of),
-                    *(self._assumed.get(name, {}), bases, self.overlays.get(name, NO_OVERLAY)),
+                    *(assumed.get(name, {}), bases, self.overlays.get(name, NO_OVERLAY)),
                 )
         for bundle in self.bundles:
             for name in bundle.manifest.get("disk_prices", ()):

@@ -192,6 +192,12 @@ class Cloud(Struct, dict=True, eq=False):
             names = frozenset(name for name in names if self._is_match(name, query))
         return self.lowest_prices(query, names)
 
+    def cpu_only(self, query: OfferQuery) -> Iterator[CpuOnly]:
+        """Types without an accelerator that have facts, a price, and the query's vCPUs and RAM."""
+        names = self.instances.cpu_only(query.vcpus, query.memory_mib)
+        for name, usd in self.lowest_prices(query, names).items():
+            yield CpuOnly(self.name, name, usd, *self.instances.cpu_facts(name))
+
     def price(self, name: str, region: str, market: Market) -> Price | None:
         """The price of a type in a region and on a market; None if it is not known."""
         for table in self._price_tables(region, market):
@@ -366,15 +372,6 @@ class CpuOnly(NamedTuple):
     mark: float
     cpu_model: str
     burstable: bool
-
-
-def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
-    """Types without an accelerator that have facts, a price, and the query's vCPUs and RAM."""
-    for cloud in clouds:
-        instances = cloud.instances
-        names = instances.cpu_only(query.vcpus, query.memory_mib)
-        for name, usd in cloud.lowest_prices(query, names).items():
-            yield CpuOnly(cloud.name, name, usd, *instances.cpu_facts(name))
 
 
 def require_rate(cloud: Cloud) -> None:

@@ -196,7 +196,13 @@ def undominated(disks: Iterable[Disk]) -> list[Disk]:
     kept: list[Disk] = []
     may_end: set[str] = set()
     for disk in sorted(disks, key=lambda offered: (offered.usd_per_hour, offered.rate.type)):
-        equalled = any(_is_as_fast(other.rate, disk.rate) for other in kept)
+        rate = disk.rate
+        equalled = any(
+            (other.rate.read_mib_per_second or 0) >= (rate.read_mib_per_second or 0)
+            and (other.rate.read_iops or 0) >= (rate.read_iops or 0)
+            and (other.rate.read_latency_seconds or 0) <= (rate.read_latency_seconds or 0)
+            for other in kept
+        )
         if not equalled or (_grows_with_size(disk) and disk.rate.type in may_end):
             kept.append(disk)
         if equalled:
@@ -208,14 +214,6 @@ def undominated(disks: Iterable[Disk]) -> list[Disk]:
 
 def _grows_with_size(disk: Disk) -> bool:
     return disk.choice.iops is None and disk.choice.mib_per_second is None
-
-
-def _is_as_fast(other: DiskRate, rate: DiskRate) -> bool:
-    return (
-        (other.read_mib_per_second or 0) >= (rate.read_mib_per_second or 0)
-        and (other.read_iops or 0) >= (rate.read_iops or 0)
-        and (other.read_latency_seconds or 0) <= (rate.read_latency_seconds or 0)
-    )
 
 
 # Columns of a table of list prices; an import adds currency and kind.

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from advisor.catalog.bundle import Files
 from advisor.domain import Burst, DiskRate, InstanceType
+from advisor.domain.machines import number_of
 from advisor.errors import UsageError
 
 # Provisioned-IOPS types (io1, io2) include no IOPS; an order without any gets gp3's.
@@ -190,16 +191,12 @@ _TEXT_FIELDS = ("type", "media")
 def rule_from(row: Mapping[str, str], sizes: Sequence[Mapping[str, str]]) -> DiskRule:
     """The rule in one row of the disk type table, with the type's rows of the table of sizes."""
     values = {
-        name: row[name] if name in _TEXT_FIELDS else _number(row[name])
+        name: row[name] if name in _TEXT_FIELDS else number_of(row[name])
         for name in DiskRule.__struct_fields__
         if name != "sizes"
     }
-    sold = (DiskSize(**{n: _number(size[n]) for n in DiskSize.__struct_fields__}) for size in sizes)  # type: ignore[arg-type]
+    sold = (DiskSize(**{n: number_of(size[n]) for n in DiskSize.__struct_fields__}) for size in sizes)  # type: ignore[arg-type]
     return DiskRule(**values, sizes=tuple(sorted(sold, key=lambda size: size.gib)))  # type: ignore[arg-type]
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None
 
 
 # "can support maximum performance for 30 minutes at least once every 24 hours"

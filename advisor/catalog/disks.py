@@ -6,7 +6,7 @@ month; an hour is a 730th of that. "GB-month" is billed per GiB."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from msgspec import Struct
@@ -224,7 +224,10 @@ class DiskCatalog(Struct, dict=True, eq=False):
                 for choice in disk_orders.rate_ladder(rule, max(rule.min_gib, needed), wide=bool(types))
             ]
             # An instance may limit types differently, so that a dearer volume is the faster one there.
-            self._ladders[key] = tuple(steps if self._limits else _undominated_volumes(steps))
+            if not self._limits:
+                kept = disk_orders.undominated(_on_instance((None, None), *volume) for volume in steps)
+                steps = [(disk.choice, disk.rate, disk.price, disk.assumed) for disk in kept if disk.price]
+            self._ladders[key] = tuple(steps)
         return self._ladders[key]
 
     def _attached(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
@@ -346,13 +349,6 @@ class DiskCatalog(Struct, dict=True, eq=False):
         if disk_type not in self.rules:
             raise disk_orders.unknown_disk(disk_type, self.types)
         return self.rules[disk_type]
-
-
-def _undominated_volumes(steps: Iterable[_Volume]) -> Iterator[_Volume]:
-    """The volumes for which no cheaper one is as fast on every instance."""
-    disks = (_on_instance((None, None), *volume) for volume in steps)
-    kept = disk_orders.undominated(disks)
-    return ((disk.choice, disk.rate, disk.price, disk.assumed) for disk in kept if disk.price)
 
 
 def _on_instance(
