@@ -123,7 +123,7 @@ class KeyCache:
     def _write_use(self, key_id: str, moment: float) -> None:
         with suppress(AdvisorError):
             if self._book is not None:
-                self._book.used({key_id: moment})
+                self._book.used(key_id, moment)
 
 
 # A caller, or the reason why a request has none.

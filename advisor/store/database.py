@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sql
-from msgspec import Struct
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.compiler import compiles
@@ -265,19 +264,17 @@ class Database:
             try:
                 outcome = attempt()
             except SQLAlchemyError as error:
-                trouble = trouble_of(error)
+                what, way_out, passes = _trouble_of(error)
                 left = begun + patience - time.monotonic()
-                if not trouble.passes or left <= 0:
-                    raise DataError(
-                        f"database '{self.name}': {trouble.what}", hint=trouble.way_out
-                    ) from error
+                if not passes or left <= 0:
+                    raise DataError(f"database '{self.name}': {what}", hint=way_out) from error
             else:
                 if reported:
                     _LOG.warning("database '%s' is back", self.name)
                 return outcome
             if not reported:
                 reported = True
-                _LOG.warning("database '%s': %s; waiting up to %.0f s", self.name, trouble.what, left)
+                _LOG.warning("database '%s': %s; waiting up to %.0f s", self.name, what, left)
             time.sleep(min(pause, left))
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
@@ -318,34 +315,19 @@ _REFUSALS = {
 }
 
 
-class Trouble(Struct, frozen=True):
-    """A database error: its text in one line, what to do about it, and whether waiting may help."""
-
-    what: str
-    way_out: str
-    passes: bool
-
-
-def trouble_of(error: SQLAlchemyError) -> Trouble:
-    """What a database error means for the user."""
+def _trouble_of(error: SQLAlchemyError) -> tuple[str, str, bool]:
+    """A database error's text in one line, what to do about it, and whether waiting may help."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     what = one_line(str(cause))
     code = getattr(cause, "sqlite_errorcode", None)
     if isinstance(code, int):
         primary = code & 0xFF
-        return Trouble(what, _SQLITE_WAYS_OUT.get(primary, _ELSEWHERE), primary in (_BUSY, _LOCKED))
-    state = getattr(cause, "sqlstate", None) or _refusal(what)
-    if state:
-        return Trouble(what, _way_out(state), state.startswith(_PASSING_STATES))
-    lost = isinstance(error, OperationalError) or bool(getattr(error, "connection_invalidated", False))
-    return Trouble(what, _START_IT if lost else _ELSEWHERE, lost)
-
-
-def _refusal(what: str) -> str:
+        return what, _SQLITE_WAYS_OUT.get(primary, _ELSEWHERE), primary in (_BUSY, _LOCKED)
     fatal = what.partition("FATAL:")[2]
-    return next((state for sign, state in _REFUSALS.items() if sign in fatal), "")
-
-
-def _way_out(state: str) -> str:
-    result = (way for start, way in _STATE_WAYS_OUT.items() if state.startswith(start))
-    return next(result, _START_IT if state.startswith(_PASSING_STATES) else _ELSEWHERE)
+    refusals = (state for sign, state in _REFUSALS.items() if sign in fatal)
+    if state := getattr(cause, "sqlstate", None) or next(refusals, ""):
+        passes = state.startswith(_PASSING_STATES)
+        ways_out = (way for start, way in _STATE_WAYS_OUT.items() if state.startswith(start))
+        return what, next(ways_out, _START_IT if passes else _ELSEWHERE), passes
+    lost = isinstance(error, OperationalError) or bool(getattr(error, "connection_invalidated", False))
+    return what, _START_IT if lost else _ELSEWHERE, lost

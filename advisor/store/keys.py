@@ -150,15 +150,10 @@ class ApiKeys(OpenTables):
         self.write(work)
         return self.named(key.key_id)
 
-    def used(self, moments: Mapping[str, float]) -> None:
-        """Store when each key (by id) was last used; does not wait for a locked database."""
-
-        def work(connection: sql.Connection) -> None:
-            for key_id, moment in moments.items():
-                used = KEYS.update().where(KEYS.c.key_id == key_id)
-                connection.execute(used.values(last_used_at=moment))
-
-        self.write(work, patience_seconds=_NO_PATIENCE)
+    def used(self, key_id: str, moment: float) -> None:
+        """Store when a key was last used; does not wait for a locked database."""
+        used = KEYS.update().where(KEYS.c.key_id == key_id).values(last_used_at=moment)
+        self.execute(used, patience_seconds=_NO_PATIENCE)
 
     def open_session(self, session: Session, *, now: float) -> None:
         """Store a login, and delete expired ones and this key's oldest beyond `MOST_SESSIONS_OF_A_KEY`."""

@@ -40,6 +40,8 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
         if store.is_ready:
             counts = [sql.select(sql.func.count()).select_from(table) for table in (MEASUREMENTS, LEASES)]
             (rows,), (leases,) = (store.rows(count)[0] for count in counts)
+        program = "SQLite" if store.engine.dialect.name == "sqlite" else "PostgreSQL"
+        version = getattr(store.engine.dialect, "server_version_info", None) or sqlite3.sqlite_version_info
         return {
             "name": store.name,
             "tables": "head" if store.is_ready else "nothing",
@@ -47,14 +49,9 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
             "rows": rows,
             "held": sorted({entry.driver for entry in held.values()}),
             "left_leases": leases - len(held),
-            "program": _program(store.engine.dialect),
+            "program": f"{program} {'.'.join(map(str, version))}",
             "now": now,
         }
-
-
-def _program(dialect: sql.Dialect) -> str:
-    version = getattr(dialect, "server_version_info", None) or sqlite3.sqlite_version_info
-    return f"{'SQLite' if dialect.name == 'sqlite' else 'PostgreSQL'} {'.'.join(map(str, version))}"
 
 
 _ROWS_AT_ONCE = 200
@@ -92,8 +89,7 @@ class SqlStore(OpenTables):
                     continue
                 existing = _stored_row(connection, row["trial_id"])
                 if existing is not None and _is_superseded(existing, row, since):
-                    _keep_earlier(connection, existing, row)
-                    _overwrite(connection, row)
+                    _replace_row(connection, existing, row)
                     replaced += 1
             return Appended(added, replaced)
 
@@ -115,8 +111,7 @@ class SqlStore(OpenTables):
                 row = _row_of(whole)
                 written.append(row["payload"])
                 if existing is not None:
-                    _keep_earlier(connection, existing, row)
-                    _overwrite(connection, row)
+                    _replace_row(connection, existing, row)
                 elif not insert_if_absent(connection, ROWS, row):
                     return None  # an import stored this trial a moment earlier
             return whole
@@ -203,15 +198,12 @@ def _stored_row(connection: sql.Connection, trial_id: str) -> Any:
     return connection.execute(query.with_for_update()).one_or_none()
 
 
-def _overwrite(connection: sql.Connection, row: dict[str, Any]) -> None:
-    connection.execute(ROWS.update().where(ROWS.c.trial_id == row["trial_id"]).values(row))
-
-
-def _keep_earlier(connection: sql.Connection, existing: Any, row: dict[str, Any]) -> None:
-    """Copy a good row to `earlier_measurements` when a new measurement, not a continuation, replaces it."""
+def _replace_row(connection: sql.Connection, existing: Any, row: dict[str, Any]) -> None:
+    """Overwrite a row. A good one is copied to `earlier_measurements`, unless the new one continues it."""
     if existing.status == Status.OK.value and existing.started_at != row["started_at"]:
         kept = {"trial_id": row["trial_id"], "started_at": existing.started_at}
         connection.execute(EARLIER.insert().values(kept | {"payload": existing.payload}))
+    connection.execute(ROWS.update().where(ROWS.c.trial_id == row["trial_id"]).values(row))
 
 
 def _undamaged(existing: Any) -> Measurement | None:

@@ -270,7 +270,7 @@ class ScheduleBook(OpenTables):
                 connection.execute(SCHEDULES.insert().values(asdict(new) | times))
                 return record_of(Schedule, connection.execute(_named(new.name)).one())
             schedule = record_of(Schedule, row)
-            if _requested(schedule) != new:
+            if any(getattr(schedule, name) != getattr(new, name) for name in NewSchedule.__struct_fields__):
                 raise UsageError(
                     f"there is a schedule '{new.name}' already",
                     field="name",
@@ -331,7 +331,3 @@ class ScheduleBook(OpenTables):
 
 def _named(name: str) -> sql.Select[Any]:
     return sql.select(SCHEDULES).where((SCHEDULES.c.name == name) & SCHEDULES.c.removed_at.is_(None))
-
-
-def _requested(schedule: Schedule) -> NewSchedule:
-    return NewSchedule(**{name: getattr(schedule, name) for name in NewSchedule.__struct_fields__})

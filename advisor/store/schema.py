@@ -256,7 +256,12 @@ def _version(connection: sql.Connection, name: str) -> str | None:
     version = connection.scalar(sql.select(_VERSION.c.version_num)) if VERSION_TABLE in tables else None
     if version is not None:
         if version != HEAD:
-            raise _other_version(str(version), name)
+            raise DataError(
+                f"database '{name}' was written by another version of the advisor (its tables are version "
+                f"{version}, this one knows {HEAD})",
+                hint="upgrade the advisor for a later one; export its measurements with an earlier one, set "
+                f"{DATABASE_VARIABLE} to another database, and import there",
+            )
         return HEAD
     others = tables - {VERSION_TABLE}
     if others and (connection.dialect.name == SQLITE or MEASUREMENTS.name in others):
@@ -265,12 +270,3 @@ def _version(connection: sql.Connection, name: str) -> str | None:
             hint=f"nothing was changed, set {DATABASE_VARIABLE} to a file of its own",
         )
     return None
-
-
-def _other_version(version: str, name: str) -> DataError:
-    return DataError(
-        f"database '{name}' was written by another version of the advisor (its tables are version {version}, "
-        f"this one knows {HEAD})",
-        hint="upgrade the advisor for a later one; export its measurements with an earlier one, set "
-        f"{DATABASE_VARIABLE} to another database, and import there",
-    )

@@ -35,7 +35,8 @@ class TestKeys:
             rows = connection.exec_driver_sql("SELECT * FROM api_keys").all()
         engine.dispose()
         assert key.split("_", 2)[2] not in str(rows)
-        book.used({kept.key_id: NOW + 5, "nobody": NOW})
+        book.used(kept.key_id, NOW + 5)
+        book.used("nobody", NOW)
         assert book.named("ci").last_used_at == NOW + 5
 
     def test_a_key_works_until_it_expires_or_is_revoked(self, book):
