@@ -95,12 +95,11 @@ class Threads:
         slow work that has not begun is cancelled; work that has begun can see it by `STILL_WANTED`."""
         visit = CURRENT.get()
         if not slow:
-            quick: T = await self._computed(self._quick, visit, work, *arguments)
-            return quick
-        computed = self._computed(self._slow, visit, self._freed_after, work, *arguments)
+            return await self._computed(self._quick, visit, work, *arguments)
+        freed: Callable[..., T] = self._freed_after
+        computed = self._computed(self._slow, visit, freed, work, *arguments)
         if visit is None or visit.receive is None:
-            alone: T = await computed
-            return alone
+            return await computed
         task = asyncio.create_task(computed)
         leaving = asyncio.create_task(visit.leave())
         try:
@@ -115,12 +114,11 @@ class Threads:
                     task.cancel()
         if not task.done():
             raise client_left()
-        done: T = task.result()
-        return done
+        return task.result()
 
     async def _computed(
-        self, queue: _Queue, visit: Visit | None, work: Callable[..., Any], *arguments: Any
-    ) -> Any:
+        self, queue: _Queue, visit: Visit | None, work: Callable[..., T], *arguments: Any
+    ) -> T:
         with IN_PROGRESS.labels(queue.name).track_inprogress():
             async with queue.turn(visit.client if visit else ""):
                 if visit is None:
@@ -254,12 +252,9 @@ def packed_answer(request: Request, content: bytes, headers: Mapping[str, str] |
     return Response(content, media_type=JSON, headers=own)
 
 
-def json_answer(
-    content: Document | bytes, status: int = 200, headers: Mapping[str, str] | None = None
-) -> Response:
-    """A JSON response from encoded bytes, or from a document small enough to be encoded here."""
-    body = content if isinstance(content, bytes) else document_json(content)
-    return Response(body, status_code=status, media_type=JSON, headers=dict(headers or {}))
+def json_answer(content: Document, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON response from a document small enough to be encoded here."""
+    return Response(document_json(content), status_code=status, media_type=JSON, headers=dict(headers or {}))
 
 
 def etag_of(*parts: str) -> str:

@@ -23,19 +23,14 @@ _MOST_FIELDS = 30
 _KINDS = {"unknown_field": "unknown-field", CONTRADICTION: "unanswerable"}
 
 
-async def json_body(request: Request) -> bytes:
-    """The body of a request whose Content-Type is JSON. Raises `Problem` 415 for any other type."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != JSON:
-        hint = "send it with Content-Type: application/json"
-        detail = Message("the body is '{kind}', not JSON", kind=kind[:60])
-        raise Problem(415, "unsupported-media-type", detail, hint=hint)
-    return await request.body()
-
-
 async def question_in_body(request: Request, kind: Kinds[Q]) -> Q:
     """The question in a JSON body. Raises `Problem` 415 (other type), 400 (unreadable) or 422 (wrong)."""
-    body = await json_body(request)
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != JSON:
+        hint = "send it with Content-Type: application/json"
+        detail = Message("the body is '{kind}', not JSON", kind=media_type[:60])
+        raise Problem(415, "unsupported-media-type", detail, hint=hint)
+    body = await request.body()
     with _refused():
         return from_json(kind, body)
 

@@ -27,6 +27,7 @@ from advisor.service.page.question import answered, choices_of, question_of
 from advisor.service.page.specs import NOTHING, gpu_text, setting_of
 
 Record = Mapping[str, Any]
+View = Callable[[Context, dict[str, str], Frame], dict[str, Any]]
 # The rows of one page, and the most digits of a cursor (the index of its first row).
 ROWS, _MOST_DIGITS = 50, 7
 # Networks whose rates are shown for every instance type: popular ones of several kinds.
@@ -55,15 +56,11 @@ async def instance(request: Request, instance_type: str) -> Response:
     return await _answered(request, partial(_instance, instance_type), {"market": "on-demand"})
 
 
-async def _answered(
-    request: Request, view: Callable[[Context, dict[str, str], Frame], dict[str, Any]], usual: Record
-) -> Response:
+async def _answered(request: Request, view: View, usual: Record) -> Response:
     return await threads_of(request).run(_page, request, view, usual, slow=True)
 
 
-def _page(
-    request: Request, view: Callable[[Context, dict[str, str], Frame], dict[str, Any]], usual: Record
-) -> Response:
+def _page(request: Request, view: View, usual: Record) -> Response:
     frame, context = Frame(request), context_of(request)
     words = {**(usual if not frame.words else {}), **dict(frame.words)}
     values, status = answered(frame, view, context, words, frame)

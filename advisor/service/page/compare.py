@@ -243,10 +243,8 @@ def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
     question = question_of(CompareGeneration, {**words, "task": LanguageTask.GENERATION})
     document, t = ask.compare(context, question).message_document(), frame.texts
     rows, requests = document["rows"], document.get("requests") or [document["request"]]
-    models, target = (
-        [request["model"] for request in requests],
-        requests[0]["target_output_tokens_per_second"],
-    )
+    models = [request["model"] for request in requests]
+    target = requests[0]["target_output_tokens_per_second"]
     times = [
         Column(t(f"lm.{name}"), f"serving.rates.{name}_seconds.median") for name in ("ttft", "tpot", "e2e")
     ]

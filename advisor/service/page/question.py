@@ -330,8 +330,8 @@ class QuestionPage(Struct, frozen=True):
 
     def _frame(self, frame: Frame, context: Context, words: Mapping[str, str]) -> tuple[str, str]:
         """The HTML of the page before and after its answer."""
-        values = {"speaks": speaks(words), "waits": True}
-        text = frame.text(self.template, **self._form(frame, context, words), **values)
+        form = self._form(frame, context, words)
+        text = frame.text(self.template, **form, speaks=speaks(words), waits=True)
         head, _, tail = text.partition(ANSWER)
         return head, tail
 

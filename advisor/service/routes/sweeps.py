@@ -97,10 +97,8 @@ async def taken_seat(request: Request) -> AsyncIterator[None]:
     state = request.app.state
     state.listeners = getattr(state, "listeners", 0)
     if state.listeners >= MOST_LISTENERS:
-        detail, hint = (
-            f"{MOST_LISTENERS} listen here already",
-            "read GET /v1/sweeps/{id} now and then instead",
-        )
+        detail = f"{MOST_LISTENERS} listen here already"
+        hint = "read GET /v1/sweeps/{id} now and then instead"
         raise Problem(503, "too-many-listeners", detail, hint=hint, retry=10)
     state.listeners += 1
     try:
