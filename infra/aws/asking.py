@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from advisor.errors import LiveError
@@ -28,24 +29,19 @@ _FIRST_SECONDS, _MOST_SECONDS = 0.5, 8.0
 Clients = Callable[[str, str], Any]
 
 
-def single_try_client(service: str, region: str) -> Any:
-    """A boto3 client without retries."""
-    return client(service, region, attempts=1)
-
-
 class Aws:
     """Access to AWS: boto3 clients by service and region, a clock, and the patience for retries."""
 
     def __init__(
         self,
-        clients: Clients = single_try_client,
+        clients: Clients | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.clock = clock or Clock()
         self._patience = patience
-        self._make = clients
+        self._make = clients or partial(client, attempts=1)
         self._chance = chance or random.Random()
         self._clients: dict[tuple[str, str], Any] = {}
         self._making = threading.Lock()

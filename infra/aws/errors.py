@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -207,12 +207,8 @@ def refuse_missing(findings: Iterable[Finding]) -> None:
     """Raise `CloudError` with all findings that stop a launch, and their fixes."""
     stopping = [finding for finding in findings if finding.stops and not finding.ok]
     if stopping:
-        raise CloudError(f"nothing was launched: {findings_text(stopping)}")
-
-
-def findings_text(findings: Sequence[Finding]) -> str:
-    """The findings in one line, each with its fix."""
-    return "; ".join(f"({finding.check}) {finding.text.rstrip('.')}: {finding.mend}" for finding in findings)
+        lacks = (f"({finding.check}) {finding.text.rstrip('.')}: {finding.mend}" for finding in stopping)
+        raise CloudError(f"nothing was launched: {'; '.join(lacks)}")
 
 
 # IAM prefixes of operations of other services than EC2.

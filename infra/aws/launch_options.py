@@ -114,13 +114,6 @@ class LaunchedMachine(Struct, frozen=True, kw_only=True):
         return self.state in LIVE_STATES
 
 
-def client_token(sweep_id: str, slot: str, generation: int, option: LaunchOption) -> str:
-    """The `ClientToken` of a request: the same after a crash, but different for each offer and generation
-    (at most 64 characters, EC2 API, "Ensuring idempotency")."""
-    wanted = (sweep_id, slot, str(generation), option.instance_type, option.zone, option.market)
-    return "advisor-" + hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:48]
-
-
 def oldest_first(machines: Iterator[LaunchedMachine] | list[LaunchedMachine]) -> list[LaunchedMachine]:
     """The instances sorted by launch time and id, so that all controllers agree on the oldest."""
     return sorted(machines, key=lambda machine: (machine.launched_at, machine.id))

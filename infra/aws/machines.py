@@ -63,8 +63,7 @@ def machine_from(row: Mapping[str, Any], region: str) -> LaunchedMachine:
     """The instance in an item of `Instances`; an unreadable tag counts as missing."""
     own = tags.tags_from(row.get("Tags"))
     state = row["State"]["Name"]
-    why = row.get("StateTransitionReason", "")
-    ended = _ENDED_AT.search(why)
+    ended = _ENDED_AT.search(row.get("StateTransitionReason", ""))
     return LaunchedMachine(
         id=row["InstanceId"],
         region=region,

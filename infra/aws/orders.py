@@ -4,6 +4,7 @@ The request contains all that ensures the instance's end. A lost answer is repla
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -17,15 +18,7 @@ from advisor.errors import AdvisorError
 from advisor.infra.aws import machines, tags
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import AwsFailure, Reaction, Refused, Unanswered
-from advisor.infra.aws.launch_options import (
-    Image,
-    LaunchedMachine,
-    LaunchOption,
-    Slot,
-    Sweep,
-    Volume,
-    client_token,
-)
+from advisor.infra.aws.launch_options import Image, LaunchedMachine, LaunchOption, Slot, Sweep, Volume
 
 # An offer without capacity is skipped for this time (as karpenter's UnavailableOfferingsTTL).
 CAPACITY_MEMORY = timedelta(minutes=3)
@@ -114,8 +107,11 @@ class Order(Struct, frozen=True, kw_only=True):
 
     @property
     def token(self) -> str:
-        """The order's `ClientToken`."""
-        return client_token(self.sweep.id, self.slot, self.generation, self.option)
+        """The order's `ClientToken`: the same after a crash, but different for each offer and generation (at
+        most 64 characters, EC2 API, "Ensuring idempotency")."""
+        offer = (self.option.instance_type, self.option.zone, self.option.market)
+        wanted = (self.sweep.id, self.slot, str(self.generation), *offer)
+        return "advisor-" + hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:48]
 
 
 def run_instances(order: Order) -> dict[str, Any]:

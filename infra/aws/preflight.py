@@ -103,8 +103,7 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
     try:
         aws.ask(region, operation, DryRun=True, **request)
     except Refused as refused:
-        group_exists = refused.code == "InvalidGroup.Duplicate"
-        if refused.kind is AwsFailure.OK or group_exists:
+        if refused.kind is AwsFailure.OK or refused.code == "InvalidGroup.Duplicate":
             return good("permission", f"{action} is allowed")
         if refused.kind is AwsFailure.PERMISSION:
             return missing("permission", f"{action} is denied", mend_of(refused))
@@ -140,8 +139,7 @@ def preflight_of(aws: Aws, names: Sequence[str], wish: InstanceRequirements, swe
         if region is not None and result:
             existing[name] = region
             offers += result
-    types = [type_.name for type_ in wish.types]
-    ordered = tuple(in_order(offers, types, names))
+    ordered = tuple(in_order(offers, [type_.name for type_ in wish.types], names))
     return Preflight(caller=caller, findings=tuple(findings), regions=existing, options=ordered)
 
 

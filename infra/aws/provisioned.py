@@ -132,11 +132,8 @@ class Provisioner:
         """The slot's instance, a living or a new one, and its meter. `NoCapacityError` if no offer succeeded
         until `queue_until`, `CloudError` if further attempts are useless, `Unanswered` if it is unknown
         whether an instance was launched."""
-        result = self._adopted()
-        if result is None:
-            result = self._new_machine(queue_until)
-        self.machine = result
-        kept = self.machine = self._without_others(result)
+        self.machine = self._adopted() or self._new_machine(queue_until)
+        kept = self.machine = self._without_others(self.machine)
         # Extend the group's expiry. If that fails, no harm: the reaper cannot remove a group in use.
         with suppress(AdvisorError):
             self._group(self._slot.regions[kept.region])
@@ -180,10 +177,8 @@ class Provisioner:
                 break
             self._aws.clock.sleep(POLL)
             result = self._orders.listed()
-        after = max((entry.generation + 1 for entry in result), default=0)
-        self._generation = max(self._generation, after)
-        spent = machines.spent_usd(result, self._aws.clock.now())
-        self._spent_usd = max(self._spent_usd, spent)
+        self._generation = max(self._generation, *(entry.generation + 1 for entry in result), 0)
+        self._spent_usd = max(self._spent_usd, machines.spent_usd(result, self._aws.clock.now()))
         return next((entry for entry in result if entry.lives), None)
 
     def _group(self, region: Region) -> bool:
@@ -199,20 +194,15 @@ class Provisioner:
     def _new_machine(self, queue_until: datetime) -> LaunchedMachine:
         while True:
             for option in self._fallbacks.open(self._aws.clock.now()):
-                if not self._is_paid(option):
-                    continue
-                made = self._launched(option)
-                if made is not None:
+                if self._is_paid(option) and (made := self._launched(option)):
                     return made
             self._queue(queue_until)
 
     def _is_paid(self, option: LaunchOption) -> bool:
         hourly = usd_per_hour(option, self._slot.sweep)
-        left = self._slot.sweep.budget_usd - self._spent_usd
-        if hourly * (LEAST / timedelta(hours=1)) <= left:
+        if hourly * (LEAST / timedelta(hours=1)) <= self._slot.sweep.budget_usd - self._spent_usd:
             return True
-        now = self._aws.clock.now()
-        self._fallbacks.refused(option, _OVER_BUDGET, Reaction.NEVER_AGAIN, now)
+        self._fallbacks.refused(option, _OVER_BUDGET, Reaction.NEVER_AGAIN, self._aws.clock.now())
         return False
 
     def _queue(self, queue_until: datetime) -> None:
@@ -247,8 +237,7 @@ class Provisioner:
                     continue
                 if refused.reaction not in _SKIPPING:
                     raise explained(refused) from refused
-                now = self._aws.clock.now()
-                self._fallbacks.refused(option, refused.code, refused.reaction, now)
+                self._fallbacks.refused(option, refused.code, refused.reaction, self._aws.clock.now())
                 return None
             if made is not None and made.lives:
                 return made

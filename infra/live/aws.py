@@ -232,8 +232,7 @@ class AwsPrices:
         except (KeyError, TypeError, AttributeError):
             saving = None
         if saving is None or saving >= 100:
-            why = f"{SPOT_SERVICE} tells no saving in {quote.region}"
-            return NoQuote(instance_type=name, why=why)
+            return NoQuote(instance_type=name, why=f"{SPOT_SERVICE} tells no saving in {quote.region}")
         return replace(
             quote,
             market=Market.SPOT,

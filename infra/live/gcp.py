@@ -50,8 +50,7 @@ def parts(machine: InstanceType) -> tuple[Part, ...]:
     family = machine.name.split("-")[0]
     series = "-".join(machine.name.split("-")[:2])
     host = _HOSTS.get(series) or _HOSTS.get(family)
-    gpu = _GPUS.get(machine.gpu_name or "", "")
-    gpus = _MEGA_GPU if series == "a3-megagpu" else (gpu,)
+    gpus = _MEGA_GPU if series == "a3-megagpu" else (_GPUS.get(machine.gpu_name or "", ""),)
     if host is None or machine.burstable or (machine.gpu_name and not any(gpus)):
         return ()
     result = [

@@ -112,8 +112,7 @@ def _gcp(known: Catalog, access: Access) -> PriceList:
         raise LiveError("no API key of Google Cloud", hint=hint, code=NO_CREDENTIALS)
 
     def machine_of(name: str) -> InstanceType | None:
-        lacks_facts = known.partial_type(name, "gcp").missing
-        return None if lacks_facts else known.instance(name, "gcp")
+        return None if known.partial_type(name, "gcp").missing else known.instance(name, "gcp")
 
     source = WebList(
         service=gcp.SERVICE,

@@ -78,8 +78,7 @@ class WebList(Struct, frozen=True, kw_only=True):
 
 def download(url: str) -> bytes:
     """The content at an address; `LiveError` if it has more than `MOST_MIB`."""
-    parts = urlsplit(url)
-    source = WebList(service=str(parts.hostname), url=url)
+    source = WebList(service=str(urlsplit(url).hostname), url=url)
     with _client(source) as client:
         return _with_retries(partial(_body, source, client, {}, MOST_MIB))
 
@@ -192,14 +191,10 @@ def _pieces(source: WebList, answer: Response, most_mib: float, seconds: float) 
     for piece in answer.iter_bytes():
         size += len(piece)
         if size > most_mib * 2**20:
-            raise _too_much(source, most_mib)
+            raise LiveError(f"{source.service} answered more than {most_mib} MiB")
         if time.monotonic() > end:
             raise late(source.service)
         yield piece
-
-
-def _too_much(source: WebList, most_mib: float) -> LiveError:
-    return LiveError(f"{source.service} answered more than {most_mib} MiB")
 
 
 def _refused(source: WebList, answer: Response) -> LiveError:

@@ -108,8 +108,7 @@ def _work_end(
     environment = {**os.environ, "ADVISOR_DATABASE_URL": database, **own_data(job, mounts)}
     command = command_of(guest.advisor, job, mounts)
     if job.command == MEASURE:
-        programs = guest.install(job.engine, guest.folder)
-        environment |= engine_environment(programs, guest.aws, job.region)
+        environment |= engine_environment(guest.install(job.engine, guest.folder), guest.aws, job.region)
         # `--out` goes before the job's arguments, which end with the engine's after `--`.
         command = (*guest.advisor, MEASURE, f"--out={guest.folder / _ANCHOR_FILE}", *job.arguments)
         state_log.note(Phase.INSTALLED)

@@ -17,7 +17,7 @@ from advisor.infra.aws.errors import Refused, explained, refuse_missing
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software, user_data
-from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, UserData
+from advisor.infra.aws.launch_options import LaunchedMachine, Slot, UserData
 from advisor.infra.aws.orders import Fallbacks
 from advisor.infra.aws.provisioned import Provisioned, provision
 from advisor.infra.aws.reap import NotEndedError, Outcome, Why
@@ -212,8 +212,7 @@ def _instance_run(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) ->
     own = aws.by(LeavingClock(aws.clock, stop))
     name, had = plan.options.instance, list[LaunchedMachine]()
     try:
-        run = run_cloud(plan, own, lambda line: say(f"{name}: {line}"), had.append)
-        return InstanceRun(plan, run=run)
+        return InstanceRun(plan, run_cloud(plan, own, lambda line: say(f"{name}: {line}"), had.append))
     except AdvisorError as error:
         say(f"{name}: {error}")
         return InstanceRun(plan, error=error, had_instance=bool(had))
@@ -243,7 +242,4 @@ def _user_data(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
         ResultBucket(aws, job.region, job.bucket, "").put_once(software.key, software.content)
         result_bucket.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
 
-    def script(expires_at: datetime, _rung: LaunchOption) -> str:
-        return user_data(job, software, expires_at=expires_at, now=aws.clock.now())
-
-    return script
+    return lambda expires_at, _option: user_data(job, software, expires_at=expires_at, now=aws.clock.now())

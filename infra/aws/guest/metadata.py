@@ -78,8 +78,7 @@ class Metadata:
     """A client of the metadata service; it gets a token when needed, and a new one after expiry."""
 
     def __init__(self, address: str | None = None) -> None:
-        named = address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS
-        self._address = named.rstrip("/")
+        self._address = (address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS).rstrip("/")
         self._token = ""
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 

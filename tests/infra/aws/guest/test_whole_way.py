@@ -147,7 +147,7 @@ def test_data_in_s3_come_to_the_instance_before_its_trials(account):
     said = box.run(script)
     assert account.ends == [End.DONE], said
     cached = [row.environment["data_cache"] for row in account.rows().values()]
-    assert [(entry["address"], entry["files"]) for entry in cached] == [(account.data, 16)] * 3
+    assert [(entry["address"], entry["files"]) for entry in cached] == [(account.data, 24)] * 3
     assert {entry["fetched_bytes"] for entry in cached} == {0}  # all came before the first trial
     assert list(box.folder.rglob("fetched/*/train/*.jpg"))
 
