@@ -216,8 +216,7 @@ def split_rows(
         for row in earlier
         if row.trial.trial_id in names and row.status is Status.OK and not is_fresh(row, since)
     }
-    kept = [row for row in now if row.trial.trial_id not in names]
-    return [*kept, *replaced.values()], fresh
+    return [*(row for row in now if row.trial.trial_id not in names), *replaced.values()], fresh
 
 
 def is_fresh(row: Measurement, since_seconds: float) -> bool:

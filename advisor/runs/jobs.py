@@ -421,8 +421,7 @@ def _command_end(work: Work, command: Sequence[str], folder: str, over: Callable
         # The cloud's figure for all instances. Unknown (and so counted as the run's limit) where an earlier
         # attempt spent it.
         cost = None if work.run.begun_at and not spent else float(spent)
-    is_spoiled = bool(trials) and document.get("usable_now") == 0
-    state, note = RunState.DONE, _UNUSABLE if is_spoiled else ""
+    state, note = RunState.DONE, _UNUSABLE if trials and document.get("usable_now") == 0 else ""
     if why:
         state, note = RunState.FAILED if work.schedule else RunState.STOPPED, why
     elif code:

@@ -154,8 +154,7 @@ def _watch(
     process: subprocess.Popen[bytes], path: Path, seconds_to_begin: float, on_progress: Progress
 ) -> dict[str, Any]:
     """Wait until the steps are written or the script ends; returns the GPU's state meanwhile."""
-    begin_by = time.monotonic() + seconds_to_begin
-    if _wait(process, unfinished(path).exists, begin_by):
+    if _wait(process, unfinished(path).exists, time.monotonic() + seconds_to_begin):
         on_progress("the script called the hook: timing its steps")
     _wait(process, lambda: gpu_uuid(path) is not None)
     with GpuSampler(gpu_uuid(path) or None, group=process.pid) as sampler:

@@ -126,14 +126,13 @@ def check_document(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]
 
 def _checked(row: Measurement, issues: Sequence[QualityIssue]) -> dict[str, Any]:
     error = mean_error(row.step_seconds, row.trial.loader_period)
-    interval = rate_interval(row)
     return {
         "trial_id": row.trial.trial_id,
         "network": row.trial.workload.network,
         "task": row.trial.workload.task.value,
         "status": row.status.value,
         "throughput_samples_per_second": row.throughput_samples_per_second,
-        **_bounds(interval),
+        **_bounds(rate_interval(row)),
         "steps": len(row.step_seconds),
         "runs": 1 + len(row.repeats),
         "relative_error": error.half_width if error else None,

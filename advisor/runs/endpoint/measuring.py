@@ -141,6 +141,5 @@ def _starts(
             arguments=arguments,
         )
         gpus = ",".join(str(replica * degree + index) for index in range(degree))
-        command = engine_command(engine, settings)
-        starts.append(EngineStart(command, port, gpus if replicas > 1 else ""))
+        starts.append(EngineStart(engine_command(engine, settings), port, gpus if replicas > 1 else ""))
     return starts

@@ -42,16 +42,11 @@ _PENN_TREEBANK = DatasetProfile(
 )
 
 
-def _silent(_here: int, _all: int) -> None:
-    """Progress callback that does nothing."""
-
-
-def planned_data(grid: SweepGrid, on_fetching: Progress = _silent) -> SweepData:
+def planned_data(grid: SweepGrid, on_fetching: Progress = lambda _here, _all: None) -> SweepData:
     """The data's profiles for a plan; trial ids are final only once the data are generated. Data at an
     address without a stored profile are fetched; `on_fetching` gets (fetched files, all files)."""
-    with_photographs = bool(grid.preset)
     return data_of_networks(
-        grid.networks, grid.data, on_fetching, with_photographs=with_photographs, is_plan=True
+        grid.networks, grid.data, on_fetching, with_photographs=bool(grid.preset), is_plan=True
     )
 
 
@@ -64,8 +59,7 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
     for stored in data.stored:
         for _, mount in grid.disk_path:
             with data_here(stored.path, on_progress) as (path, _):
-                target = dataset_on_mount(mount, stored.path)
-                copy_to_mount(path, target, stored.profile.samples)
+                copy_to_mount(path, dataset_on_mount(mount, stored.path), stored.profile.samples)
     return data
 
 

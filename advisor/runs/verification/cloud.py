@@ -150,8 +150,7 @@ def verify_top(
             except AdvisorError as failed:
                 error = failed
         tried.append(replace(candidate, verification=verification, error=error))
-    spent_usd = sum(ended.spent_usd for ended in runs)
-    return TopChoice(request=request, tried=tuple(tried), spent_usd=spent_usd)
+    return TopChoice(request=request, tried=tuple(tried), spent_usd=sum(ended.spent_usd for ended in runs))
 
 
 def _answer(request: NetworkQuestion, context: Context, today: date) -> Recommendation:

@@ -152,8 +152,7 @@ def _accelerator(
         chosen = accelerator_named(text, False) if ":" in text else emulated
         if _has_card(instance, chosen.gpu, sheets):
             return chosen
-        hint = f"use --accelerator {emulated}"
-        raise UsageError(f"{instance.name} has a {gpu}", hint=hint)
+        raise UsageError(f"{instance.name} has a {gpu}", hint=f"use --accelerator {emulated}")
     by_emulation = f"--accelerator {emulated} measures its host and disk side alone"
     if text == "cpu":
         raise UsageError(f"on the CPU nothing is learnt of {instance.name}'s {gpu}", hint=by_emulation)

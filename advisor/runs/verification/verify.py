@@ -148,8 +148,7 @@ def verify(
     for a failed trial, and while a sweep runs on this machine."""
     if find_spec("torch") is None:
         raise MeasuringError("measuring needs torch", hint=install_hint("sweep"))
-    longest = trying.trial.plan["max_seconds"]
-    fresh = _measured_runs(trying.trial, store, _RUNS, longest)
+    fresh = _measured_runs(trying.trial, store, _RUNS, trying.trial.plan["max_seconds"])
     after = recommended_after(request, context, fresh, today)
     return judged(request, trying.machine, fresh, trying.named, trying.predicted, after)
 
