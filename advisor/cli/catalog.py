@@ -189,16 +189,14 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
 @output_option
 def show(instance_type: str, question: InstanceDetails, cny_per_usd: float | None, output: str) -> None:
     """Facts and prices of one instance type."""
-    catalogue = load_catalog(cny_per_usd=cny_per_usd)
-    document = shown_type(catalogue, instance_type, question)
+    document = shown_type(load_catalog(cny_per_usd=cny_per_usd), instance_type, question)
     print_answer(output, document, lambda: _type_lines(document), indent=2)
 
 
 def _type_lines(document: dict[str, Any]) -> list[str]:
     """The text of `catalog show`: a line for each fact, then a table of prices, cheapest region first."""
     apart = ("market", "prices", "assumed")
-    facts = {name: value for name, value in document.items() if name not in apart}
-    rows = _flat_facts(facts)
+    rows = _flat_facts({name: value for name, value in document.items() if name not in apart})
     for name, fact in document.get("assumed", {}).items():
         rows.append((f"{_how_known(fact)} {name}", assumed_text(fact)))
     width = WIDTH - len(MARGIN)
