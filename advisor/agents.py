@@ -41,7 +41,7 @@ _MOST = {
     "rejected": 3,
     "pareto": 5,
     "front": 5,
-    "serving.front": 3,
+    "serving.front": 2,
     "gpus": 20,
     "sources": 0,
     "catalog.sources": 0,

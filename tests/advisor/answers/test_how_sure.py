@@ -190,7 +190,7 @@ def test_the_safe_spec_has_its_own_chance_and_a_chance_below_the_confidence_neve
     says, trial, safe, *_ = document["decision"]["sentences"]
     assert document["recommendation"]["probability"] < 0.9
     assert int(re.search(r"(\d+) % sure", says)[1]) < 90
-    assert re.fullmatch(r"\d+ min \(\$[\d.]+\) settle it", trial)
+    assert re.fullmatch(r"a test of \d+ min \(\$[\d.]+\) decides", trial)
     first = sure["recommendation"]
     chance = int(100 * min(0.99, first["probability"]))
     assert safe.startswith(f"{first['instance_type']} ${first['price']['total_usd_per_hour']:.3f}/h")
@@ -238,7 +238,7 @@ def test_a_run_of_months_says_so_and_no_longer_one_is_called_safe():
 
 def test_what_costs_less_says_why_it_is_not_first_and_what_has_no_limit_is_said():
     slower = words_of("--max-price", "1")
-    assert "$72.88: nearly the same cost, but slower" in slower
+    assert "$72.88: 8 % cheaper, but slower" in slower
     assert "within 169 h (7 days) and $135; no limit on hours or cost" in slower
 
 
