@@ -163,8 +163,7 @@ def one_line(text: str) -> str:
     """The text on one line, with unprintable characters replaced by '?'.
 
     Names and reasons from files may contain escape sequences that would control the terminal."""
-    line = " ".join(text.split())
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 # (kind, a name that people use) -> the product's names for the same thing.

@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 57_530, "models": 16_140, "sweeps": 15_920, "infra": 4_320, "infra/build": 16_250}
-FILES = 531
+LINES = {"advisor": 57_680, "models": 16_140, "sweeps": 15_920, "infra": 4_320, "infra/build": 16_250}
+FILES = 532
 DOCS_KILOBYTES, WORDS_OF_A_PAGE = 200, 1_500
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 RIDDLES = re.compile(r"\b(?:told|asked|stands?(?!-in)|its own|at hand|since deleted)\b", re.IGNORECASE)

@@ -198,8 +198,7 @@ def document_of_process(
             reason = f"measuring failed: {worker.last_output()}"
     if not so_far:
         raise MeasuringError(reason)
-    warning = f"{reason}; what was measured before is kept"
-    return so_far[-1] | {"warnings": [*so_far[-1]["warnings"], warning]}
+    return so_far[-1] | {"warnings": [*so_far[-1]["warnings"], f"{reason}; what was measured before is kept"]}
 
 
 def _record(on_progress: Progress, so_far: list[dict[str, Any]], message: dict[str, Any]) -> None:

@@ -147,8 +147,7 @@ class Recommendation(Answer):
         from advisor.answers.reporting.sections import bare_section
         from advisor.render.views.report import short_parts
 
-        section = bare_section(self._values)
-        return list(short_parts({**section, "complete": True}))
+        return list(short_parts({**bare_section(self._values), "complete": True}))
 
 
 class Prediction(Answer):

@@ -85,8 +85,7 @@ def _call(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, A
         for name, value in given.items()
     }
     of_sources = {name: texts.pop(name) for name in Sources.fields if name in fields and name in texts}
-    question = from_texts(kinds, texts, "argument")
-    return Call(question, from_texts(Sources, of_sources))
+    return Call(from_texts(kinds, texts, "argument"), from_texts(Sources, of_sources))
 
 
 @contextmanager

@@ -450,5 +450,4 @@ def why_closed(closed: NotOrderable) -> Message:
     """The reason in words, with the way out where there is one; the message's code is the status."""
     day = str(closed.as_of or "")
     values = {"cloud": cloud_title(closed.cloud), "region": closed.region, "as_of": day}
-    text = STATUSES[closed.status].text
-    return Message(text, code=closed.status, market=FieldName("market"), **values)
+    return Message(STATUSES[closed.status].text, code=closed.status, market=FieldName("market"), **values)

@@ -199,8 +199,7 @@ def quota_shortfall(offer: Offer, allowed: VcpuQuota) -> str | None:
     needed = offer.instance.vcpus
     if code is None or needed <= most:
         return None
-    name = quota_name(code)
-    return f"needs {needed} vCPUs of quota {code} ({name}), which allows {most:g}"
+    return f"needs {needed} vCPUs of quota {code} ({quota_name(code)}), which allows {most:g}"
 
 
 def _vcpu_limit(offer: Offer, allowed: VcpuQuota) -> tuple[str | None, float]:

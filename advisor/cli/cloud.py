@@ -116,8 +116,7 @@ def guest(job: str, region: str, until: int, folder: Path) -> int:
     from advisor.runs.cloud.agent import run_job, this_instance
     from advisor.runs.cloud.exchange import End
 
-    until_then = datetime.fromtimestamp(until, UTC)
-    end = run_job(job, region, until_then, this_instance(folder.absolute()))
+    end = run_job(job, region, datetime.fromtimestamp(until, UTC), this_instance(folder.absolute()))
     tell(f"ended: {end}")
     return 0 if end is End.DONE else 1
 

@@ -47,8 +47,7 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
     from advisor.sweeps.datasets.making import ensure_dataset, make_text
     from advisor.sweeps.datasets.opening import check_free, read_profile
 
-    is_there = kind != "text" and read_profile(out, samples) is not None  # keep the existing set
-    if not is_there:
+    if kind == "text" or read_profile(out, samples) is None:  # an existing set is kept
         check_free(out)
     with dataset_progress() as progress:
         profile = make_text(out) if kind == "text" else ensure_dataset(samples, out, progress)[1]

@@ -229,8 +229,7 @@ def _explained(error: BaseException) -> tuple[str, int]:
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRA_OF:
         from advisor.extras import install_command
 
-        command = install_command(EXTRA_OF[error.name])
-        return f"this needs {error.name}; install it: {command}", code
+        return f"this needs {error.name}; install it: {install_command(EXTRA_OF[error.name])}", code
     if isinstance(error, OSError):
         filename = f" ({error.filename})" if error.filename else ""
         full = f"no space left on the device{filename}; free some, or choose another place"

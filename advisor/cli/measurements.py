@@ -126,8 +126,7 @@ def _check_text(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -
         for issue in issues:
             text = f"{issue.code.replace('_', ' ')}: {issue.detail}; {issue.advice}"
             lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    weak = sum(bool(issues) for _, issues in checked)
-    last = [f"{weak} of {len(checked)} measurements are weak."]
+    last = [f"{sum(bool(issues) for _, issues in checked)} of {len(checked)} measurements are weak."]
     if once := sum(row.status is Status.OK and not row.repeats for row, _ in checked):
         last.append(
             f"{once} have one run: how far their runs differ is taken from repeats of other "

@@ -388,8 +388,7 @@ def typed_option(kind: Kind, *names: str, **settings: Any) -> Callable[[Command]
 
 def output_in(*formats: str, help: str | None = None) -> Callable[[Command], Command]:
     """The option `-o` of commands that list or answer; the first format is the default."""
-    kind = Choice("output format", formats)
-    return typed_option(kind, "-o", "--output", default=formats[0], help=help)
+    return typed_option(Choice("output format", formats), "-o", "--output", default=formats[0], help=help)
 
 
 output_option = output_in("table", "json")

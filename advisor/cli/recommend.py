@@ -85,5 +85,4 @@ def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | No
 
 
 def _is_given(name: str) -> bool:
-    source = click.get_current_context().get_parameter_source(name)
-    return source is not click.core.ParameterSource.DEFAULT
+    return click.get_current_context().get_parameter_source(name) is not click.core.ParameterSource.DEFAULT

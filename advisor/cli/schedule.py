@@ -235,8 +235,7 @@ class _Stopping:
 
 
 def _say(line: str) -> None:
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    print(f"{when} {line}", file=sys.stderr, flush=True)
+    print(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}", file=sys.stderr, flush=True)
 
 
 _COLUMNS = ("name", "next", "last run", "this month", "command")

@@ -225,8 +225,7 @@ def _plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
     elif status.next:
         lines.append("They tell most of the rates beforehand; the rest depends on them.")
     if sweep.refused:
-        refused = format_counted(len(sweep.refused), "trial")
-        lines.append(f"{refused} left out: they lack memory.")
+        lines.append(f"{format_counted(len(sweep.refused), 'trial')} left out: they lack memory.")
     if status.next:
         most = _most_left(sweep, status)
         cost = "" if most["most_usd"] is None else f", {format_usd(most['most_usd'])}"
@@ -289,8 +288,7 @@ def _print_adaptive(
     done = list({item.trial.trial_id: item.trial for item in status.done}.values())
     rows, _ = shown_rows(store, done)
     new = [trial.trial_id for trial in done if trial.trial_id not in before]
-    stands = _status_document(sweep, status)
-    facts = {} if output == "table" else {"measured_now": len(new), **stands}
+    facts = {} if output == "table" else {"measured_now": len(new), **_status_document(sweep, status)}
     sweep_view.print_trials(output, "advisor.adaptive-run/1", done, rows, **facts)
     if output == "table":
         click.echo(f"Stopped: {status.stopped}; {_doubt_text(sweep, status)}.")

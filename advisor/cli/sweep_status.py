@@ -57,13 +57,11 @@ def snapshot_lines(snapshot: Snapshot, trouble: str = "", *, is_described: bool 
         ]
         lines += ["", *table(_COLUMNS, rows, right=(1, 2))]
     if snapshot.submitted:
-        counted = format_counted(snapshot.submitted, "trial")
-        lines += ["", f"Submitted, and not begun: {counted}."]
+        lines += ["", f"Submitted, and not begun: {format_counted(snapshot.submitted, 'trial')}."]
     if snapshot.left:
         lines += ["", *(_end_lines(snapshot) if is_described or snapshot.is_idle else [_UNKNOWN_REST])]
     if trouble:
-        seen = snapshot.at.strftime("%H:%M:%S")
-        lines += ["", f"As of {seen} UTC, since then: {trouble}"]
+        lines += ["", f"As of {snapshot.at:%H:%M:%S} UTC, since then: {trouble}"]
     return lines
 
 
@@ -126,8 +124,7 @@ def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
 
     snapshot: Snapshot | None = None
     quiet = 0
-    url = default_database_url()
-    with closing(SqlStore(url, reading=True, patience_seconds=_PATIENCE_SECONDS)) as store:
+    with closing(SqlStore(default_database_url(), reading=True, patience_seconds=_PATIENCE_SECONDS)) as store:
         while True:
             trouble = ""
             try:

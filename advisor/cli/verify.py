@@ -252,8 +252,7 @@ def verified_choice(
     from advisor.runs.verification.cloud import best_candidates, plan_top, verify_top
 
     day, aws = today(), Aws()
-    own_image = how.image is not None
-    candidates = best_candidates(request, top, context, day, own_image=own_image)
+    candidates = best_candidates(request, top, context, day, own_image=how.image is not None)
     plans = plan_top(candidates, launch, how, day, aws)
     if how.dry_run:
         click.get_current_context().exit(show_plans(plans, output))

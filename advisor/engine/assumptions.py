@@ -488,5 +488,4 @@ def _uncompared_disks(instance: InstanceType, disk: Disk) -> Iterator[Message]:
 
 def _assumed_value(fact: AssumedFact) -> Message:
     """An assumed value with its range, as '200 MiB/s (120 to 480)'."""
-    text = _KINDS[fact.name.rpartition(".")[2]].text
-    return Message(text, value=fact.value, low=fact.low, high=fact.high)
+    return Message(_KINDS[fact.name.rpartition(".")[2]].text, value=fact.value, low=fact.low, high=fact.high)

@@ -114,8 +114,7 @@ def _best_of_each_type(contenders: Iterable[Contender[T]], limit: float) -> list
         kind = instance.cloud, instance.name
         if kind not in best or _saving(contender, limit) > _saving(best[kind], limit):
             best[kind] = contender
-    by_saving = sorted(best.values(), key=lambda each: _most_first(_saving(each, limit), each))
-    return by_saving[: 2 * MOST_CALLS]
+    return sorted(best.values(), key=lambda each: _most_first(_saving(each, limit), each))[: 2 * MOST_CALLS]
 
 
 def _most_first(value: float, contender: Contender[T]) -> tuple[float, str]:

@@ -126,5 +126,4 @@ def option_columns(options: Sequence[Option]) -> dict[str, Any]:
 def cheapest(table: Columns) -> int:
     """The row with the least total price; ties by name."""
     usd = table.usd
-    rows = np.flatnonzero(usd == usd.min())
-    return int(min(rows, key=lambda row: (table.names[table.kind[row]], row)))
+    return int(min(np.flatnonzero(usd == usd.min()), key=lambda row: (table.names[table.kind[row]], row)))

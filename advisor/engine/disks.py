@@ -95,8 +95,7 @@ def least_order(
 
     def gives(tried: DiskChoice) -> bool:
         sustained = rule.sustained(tried.size_gib or 0.0, tried.iops, tried.mib_per_second)
-        pairs = zip(sustained, most, needs, strict=True)
-        return all(min(own, passed) >= need for own, passed, need in pairs)
+        return all(min(own, passed) >= need for own, passed, need in zip(sustained, most, needs, strict=True))
 
     if rate is not None:
         least = rule.provision_mib_s_min or 1.0

@@ -258,8 +258,7 @@ class Preparations:
     def _predictions_of(self, request: NetworkQuestion) -> Predictions:
         """The predictions of the request's network at its confidence."""
         key = replace(plain_workload(request), batch_size=1), request.confidence
-        make = partial(Predictions, self.catalog, self.model, request.confidence)
-        return self._predictions.of(key, make)
+        return self._predictions.of(key, partial(Predictions, self.catalog, self.model, request.confidence))
 
 
 # Attributes of a question that its prepared table does not depend on: targets, limits, and what only filters

@@ -69,8 +69,7 @@ class SlowCpus(Struct, frozen=True):
 
     def up_to(self, usd_per_hour: float) -> SlowCpus:
         """The slow types up to a price."""
-        within = self.cpus.usd[self.places] <= usd_per_hour
-        return replace(self, places=self.places[within])
+        return replace(self, places=self.places[self.cpus.usd[self.places] <= usd_per_hour])
 
     def record(self, index: int) -> Rejected:
         """The record of a rejected type, by its index."""

@@ -34,8 +34,7 @@ def pdf_of(page: str) -> bytes:
     weasyprint = _weasyprint()
     require_fonts(html.unescape(_NOT_TEXT.sub(" ", page)))
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols={"data"})
-    made = weasyprint.HTML(string=page, url_fetcher=fetcher).write_pdf(pdf_variant="pdf/ua-1")
-    return bytes(made)
+    return bytes(weasyprint.HTML(string=page, url_fetcher=fetcher).write_pdf(pdf_variant="pdf/ua-1"))
 
 
 def _weasyprint() -> Any:
@@ -102,8 +101,7 @@ _CLASSES = {Look.NAME: "nowrap", Look.DAY: "nowrap", Look.LONG: "long"}
 def page_html(page: Page, language: str) -> str:
     """Return a page as one self-contained HTML file."""
     style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    template = environment().get_template("report.html")
-    return template.render(page=page, language=language, style=style)
+    return environment().get_template("report.html").render(page=page, language=language, style=style)
 
 
 def fragment_html(blocks: Sequence[Leaf | Part]) -> str:

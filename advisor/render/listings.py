@@ -234,8 +234,7 @@ def gpus_text(rows: Sequence[Record]) -> str:
         ]
         for row in rows
     ]
-    lines = table(header, cells, right=(*range(2, 10), 11, 12))
-    return "\n".join([*lines, "", *_GPU_REMARKS])
+    return "\n".join([*table(header, cells, right=(*range(2, 10), 11, 12)), "", *_GPU_REMARKS])
 
 
 _GPU_REMARKS = (

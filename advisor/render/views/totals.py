@@ -389,8 +389,7 @@ def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
         if (spec := _answered(section)) is None:
             return ""
         market = t.known("market." + spec["market"], spec["market"])
-        dated = doubt_of(spec, 1.0)
-        return t("totals.paying", market=market, day=spec["price_as_of"]) if dated else market
+        return t("totals.paying", market=market, day=spec["price_as_of"]) if doubt_of(spec, 1.0) else market
 
     is_listed = all(paying(section) in ("", t("market.on-demand")) for section in sections)
     run = ("per_run", section_run_usd, Look.COST)

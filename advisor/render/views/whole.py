@@ -61,8 +61,7 @@ SHOWN_FRONT = 20
 
 def prediction_text(document: Record, **place: str) -> str:
     """Return what an instance does and costs; `place` is its cloud and market if the document has none."""
-    spec = {**place, **document}
-    return whole_text(folded(head_line(spec, report_texts("en")), indent=2), document)
+    return whole_text(folded(head_line({**place, **document}, report_texts("en")), indent=2), document)
 
 
 def whole_text(head: Sequence[str] | None, document: Record, room: Room = NEAREST) -> str:

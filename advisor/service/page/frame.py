@@ -53,8 +53,7 @@ def styles() -> Markup:
 
 def styles_source() -> str:
     """The source expression that allows just this `style` text in a Content-Security-Policy."""
-    digest = hashlib.sha256(styles().encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
+    return f"'sha256-{base64.b64encode(hashlib.sha256(styles().encode()).digest()).decode()}'"
 
 
 @cache

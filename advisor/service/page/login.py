@@ -62,8 +62,7 @@ async def leave(request: Request) -> Response:
 def _form(request: Request, next_path: str, problem: str = "", status: int = 200) -> Response:
     """The login form, which posts `key` and `next` to /login. It links to `next_path` for users who came from
     another site and are logged in already: the browser sends the cookie only when they follow our link."""
-    frame = Frame(request)
-    return frame.page("login.html", status=status, problem=problem, next_path=next_path)
+    return Frame(request).page("login.html", status=status, problem=problem, next_path=next_path)
 
 
 async def log_in(request: Request, key: str) -> str:

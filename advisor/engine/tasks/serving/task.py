@@ -146,8 +146,7 @@ class ServingTask(
         usd = np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
         if request.ranks_by_price:
             return usd
-        output = table.at_once * table.rates.output[level]
-        return np.asarray(usd / (output * 3600) * 1e6)
+        return np.asarray(usd / (table.at_once * table.rates.output[level] * 3600) * 1e6)
 
     def aims(self, request: ServingQuestion, table: ServingTable) -> list[Aim]:
         """The target and the latency limits, as rates with the value that they must reach."""
@@ -243,8 +242,7 @@ class ServingTask(
     def assumptions(
         self, request: ServingQuestion, options: ServingOptions, chosen: GenerationCandidate | None
     ) -> tuple[Message, ...]:
-        version = self.predictor.engine_version(request.engine)
-        return serving_assumptions(request, self.model, version, chosen)
+        return serving_assumptions(request, self.model, self.predictor.engine_version(request.engine), chosen)
 
     def warnings(self, chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
         return serving_warnings(chosen, today)
@@ -464,8 +462,7 @@ class TimeAmount(Amount):
         return TimeLimit.parse(self.name, getattr(request, self.name)).most
 
     def put(self, request: R, value: Any) -> R:
-        limit = TimeLimit.parse(self.name, getattr(request, self.name))
-        return super().put(request, limit.written(value))
+        return super().put(request, TimeLimit.parse(self.name, getattr(request, self.name)).written(value))
 
     def text(self, request: SpecQuestion) -> str:
         return TimeLimit.parse(self.name, getattr(request, self.name)).text(self.get(request))
