@@ -303,8 +303,7 @@ def json_name(value: Any) -> str:
     """The kind of a JSON value in words, for errors: the value may be huge."""
     if value is None:
         return "null"
-    kinds = {bool: "a boolean", str: "a text", list: "a list", dict: "an object"}
-    return kinds.get(type(value), "a number")
+    return {bool: "a boolean", str: "a text", list: "a list", dict: "an object"}.get(type(value), "a number")
 
 
 def only_text(texts: Sequence[str], field: str) -> str:

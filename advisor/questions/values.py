@@ -351,8 +351,7 @@ class TensorParallel(Number):
         return super().from_json(value, field)
 
     def schema(self) -> dict[str, Any]:
-        number = super().schema()
-        return number | {"type": ["integer", "string"], "pattern": f"^{_AUTO}$"}
+        return super().schema() | {"type": ["integer", "string"], "pattern": f"^{_AUTO}$"}
 
     def _checked(self, value: Any, field: str, most: float) -> Any:
         text = str(value).strip()

@@ -369,8 +369,7 @@ def _bundle() -> BundleFiles:
 
 
 def _dates_of_prices() -> dict[str, date]:
-    clouds = _bundle().manifest["clouds"]
-    return {name: date.fromisoformat(cloud["as_of"]) for name, cloud in clouds.items()}
+    return {name: date.fromisoformat(cloud["as_of"]) for name, cloud in _bundle().manifest["clouds"].items()}
 
 
 def check_clock(now: datetime | None = None) -> Finding:

@@ -89,8 +89,7 @@ def fit_user_model(
 @cache
 def shipped_rows() -> tuple[Measurement, ...]:
     """The OK measurements on which the bundled model was fitted."""
-    rows = measurements_from(FOLDER / "measurements.jsonl")
-    return tuple(row for row in rows if row.status is Status.OK)
+    return tuple(row for row in measurements_from(FOLDER / "measurements.jsonl") if row.status is Status.OK)
 
 
 def _taken_steps(

@@ -134,8 +134,7 @@ def insert_if_absent(connection: sql.Connection, table: sql.Table, row: dict[str
     """Insert a row; False when a row with its key exists, even one inserted by another process just now."""
     make = sqlite.insert if connection.dialect.name == SQLITE else postgresql.insert
     insert = make(table).values(row).on_conflict_do_nothing()
-    done = connection.execute(insert, execution_options={"preserve_rowcount": True})
-    return done.rowcount == 1
+    return connection.execute(insert, execution_options={"preserve_rowcount": True}).rowcount == 1
 
 
 def _with_immutable_mode(url: sql.URL) -> sql.URL:

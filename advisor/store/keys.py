@@ -123,8 +123,7 @@ class ApiKeys(OpenTables):
 
     def all(self) -> list[StoredKey]:
         """All keys, including revoked ones, in the order in which they were added."""
-        query = sql.select(KEYS).order_by(KEYS.c.number)
-        return [record_of(StoredKey, row) for row in self.rows(query)]
+        return [record_of(StoredKey, row) for row in self.rows(sql.select(KEYS).order_by(KEYS.c.number))]
 
     def named(self, name: str) -> StoredKey:
         """The key with that id, else the latest with that name; `UsageError` suggests the nearest name."""

@@ -190,8 +190,7 @@ class Runs:
 
     def latest(self, schedule: int, most: int = 20) -> list[Run]:
         """The `most` latest runs of a schedule, latest first."""
-        query = _query(RUNS.c.schedule == schedule).order_by(RUNS.c.due_at.desc())
-        return self._runs(query.limit(most))
+        return self._runs(_query(RUNS.c.schedule == schedule).order_by(RUNS.c.due_at.desc()).limit(most))
 
     def between(self, schedule: int, first: float, last: float) -> list[Run]:
         """The runs of a schedule with first <= due time < last."""
@@ -213,8 +212,7 @@ class Runs:
 
 
 def _is_held(number: int, owner_name: str) -> sql.ColumnElement[bool]:
-    mine = (RUNS.c.number == number) & (RUNS.c.owner == owner_name)
-    return mine & (RUNS.c.state == RunState.RUNNING.value)
+    return (RUNS.c.number == number) & (RUNS.c.owner == owner_name) & (RUNS.c.state == RunState.RUNNING.value)
 
 
 def _query(which: sql.ColumnElement[bool]) -> sql.Select[Any]:

@@ -195,26 +195,19 @@ def whole_rows(section: Record, t: Texts, spell: Spell = option_name) -> dict[st
 def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_name) -> Iterator[Row]:
     """Yield the rows below the headline of an answer. `spell` writes the names of the question's fields."""
     spec, request = document["recommendation"], document["request"]
-    usual = [each.parameters for each in document["assumptions"] if code_of(each) == DECIDES]
-    lengths = _LENGTHS if any("output" in parameters for parameters in usual) else ()
-    shorter = (("context_tokens",), _IN_OTHER_ROWS, (*_IN_OTHER_ROWS, *lengths))
-    yield "for", asked, *(question_text(document, t, *left) for left in shorter)
+    yield "for", asked, *_shorter_questions(document, t)
     yield "on", *_machine(spec, request, t)
     yield "does", *(_started(text, document, t) for text in _rate(spec, request, t))
     yield "bound", *_bound(spec, request, t)
     yield "sure", sure_text(document, t)
-    sentences = decision_of(document).get("sentences", ())
-    yield from (
-        (code_of(text), translated(text, t, spell))
-        for text in sentences
-        if code_of(text) in (TRIAL, SAFE, QUOTA)
-    )
+    for sentence in decision_of(document).get("sentences", ()):
+        if code_of(sentence) in (TRIAL, SAFE, QUOTA):
+            yield code_of(sentence), translated(sentence, t, spell)
     yield from _borderline_rows(document, t)
-    call, clouds = document.get("price_call") or {}, covers_clouds(document)
+    call, is_doubtful = document.get("price_call") or {}, bool(doubt_sentences(document, t))
     # One line about prices is enough.
-    doubts = doubt_sentences(document, t)
-    if call.get("cheaper") and "per" in call and not doubts:
-        yield "cheaper", translated(price_sentences(call, clouds=clouds)[-1], t)
+    if call.get("cheaper") and "per" in call and not is_doubtful:
+        yield "cheaper", translated(price_sentences(call, clouds=covers_clouds(document))[-1], t)
     if api := (spec.get("cost") or {}).get("api"):
         usd = spec["price"]["total_usd_per_hour"]
         costs, turns = (translated(text, t) for text in api_messages(api, usd))
@@ -224,21 +217,35 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     smaller = list(_smaller(document, t))
     yield "shrink", t.listed(smaller), *smaller[:1]
     yield _assumed(document, t, spell)
-    # The basis has what was never measured or is extrapolated, and an old price's date has a row.
+    notes = _notes(document, t)
+    yield "note", t.listed(notes[:2]), *notes[:1]
+    basis = [evidence_text(spec, t)]
+    basis += [translated(each, t) for each in spec["extrapolation"] if code_of(each) not in UNMEASURED]
+    priced = [] if is_doubtful else price_source(spec, t)
+    yield "basis", t.listed([*basis, *priced]), t.listed(basis), basis[0]
+
+
+def _shorter_questions(document: Record, t: Texts) -> Iterator[str]:
+    """Yield the question without what is in other rows, the least important first."""
+    usual = (each.parameters for each in document["assumptions"] if code_of(each) == DECIDES)
+    lengths = _LENGTHS if any("output" in parameters for parameters in usual) else ()
+    for left_out in (("context_tokens",), _IN_OTHER_ROWS, (*_IN_OTHER_ROWS, *lengths)):
+        yield question_text(document, t, *left_out)
+
+
+def _notes(document: Record, t: Texts) -> list[str]:
+    """Return what the market brings with it, then the warnings that have no other row: the basis has what was
+    never measured or is extrapolated."""
+    spec = document["recommendation"]
     codes = {translated(text, t): code_of(text) for text in document["warnings"]}
     in_rows = ("price", *UNMEASURED, CURRENCY, spec["market"])
     live = (document.get("live") or {"warnings": ()})["warnings"]
     elsewhere = {*live, *(translated(each, t) for each in spec["extrapolation"])}
-    beside = [text for text, code in codes.items() if code not in in_rows and text not in elsewhere]
     of_market = [text for text, code in codes.items() if code == spec["market"]]
     if spec["market"] == Market.SPOT and (terms := spec["price"].get("terms")):
         of_market = [t("brief.spot", terms=translated(terms, t))]
-    notes = [*([t.listed(of_market)] if of_market else []), *beside]
-    yield "note", t.listed(notes[:2]), *notes[:1]
-    basis = [evidence_text(spec, t)]
-    basis += [translated(each, t) for each in spec["extrapolation"] if code_of(each) not in UNMEASURED]
-    priced = [] if doubts else list(price_source(spec, t))
-    yield "basis", t.listed([*basis, *priced]), t.listed(basis), basis[0]
+    notes = [t.listed(of_market)] if of_market else []
+    return notes + [text for text, code in codes.items() if code not in in_rows and text not in elsewhere]
 
 
 def _assumed(document: Record, t: Texts, spell: Spell, codes: Sequence[str] = (DECIDES,)) -> Row:
