@@ -286,7 +286,7 @@ def started(url, name, seconds=0.2, inside=(), **store):
 
 
 def wait_for(store, count):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while len(store.summaries()) < count:
         assert time.monotonic() < deadline
         time.sleep(0.02)
