@@ -8,12 +8,11 @@ from ray.autoscaler._private.fake_multi_node.node_provider import FakeMultiNodeP
 
 class EmulatedNodes(FakeMultiNodeProvider):
     """A node has the memory of its type: Ray's provider would hand it on as a resource of the
-    user's, which Ray refuses. Nobody reads the logs of a node."""
+    user's, which Ray refuses."""
 
     def create_node_with_resources_and_labels(self, node_config, tags, count, resources, labels):
         left, usual = dict(resources), parameter.RayParams
-        memory = left.pop("memory", None)
-        parameter.RayParams = partial(usual, memory=memory, include_log_monitor=False)
+        parameter.RayParams = partial(usual, memory=left.pop("memory", None))
         try:
             super().create_node_with_resources_and_labels(node_config, tags, count, left, labels)
         finally:

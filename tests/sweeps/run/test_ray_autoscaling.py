@@ -44,7 +44,7 @@ def test_a_fleet_loses_a_node_and_its_driver_and_measures_each_trial_once(tmp_pa
     """Eight nodes of two kinds, two slots each; the autoscaler replaces the one that is killed. One
     kind is too small for the trials of 4 GiB, which this machine itself must hold."""
     folder = tmp_path_factory.mktemp("r")
-    url, count = f"sqlite:///{folder}/m.sqlite", 400
+    url, count = f"sqlite:///{folder}/m.sqlite", 500
     fleet = {"kind": "of_a_fleet", "measure": "measured_on_a_core"}
     kinds = {"t4": with_two("T4", 2, most=4), "l4": with_two("L4", 12, most=4)}
     with scaled_cluster_of(folder, **kinds) as address, closing(SqlStore(url)) as store:
