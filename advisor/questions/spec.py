@@ -227,16 +227,16 @@ class SpecQuestion(Question):
 
     @property
     def owes_term(self) -> bool:
-        """Whether the question is about a run on a commitment, whose whole term is owed."""
+        """Return True for a run on a commitment, whose whole term is owed."""
         return self.ends and self.market is not None and term_hours(self.market) > 0
 
     @property
     def ranks_by_price(self) -> bool:
-        """Whether specs are ranked by hourly price; else by the cost of their work."""
+        """Return True if specs are ranked by hourly price, False if by the cost of their work."""
         return not self.ends
 
     def has_equal_costs(self, *, is_limited: bool) -> bool:
-        """Whether costs may count as equal within their error. Hourly prices and terms have none, and a run
+        """Return True if costs may count as equal within their error. Prices and terms have none, and a run
         with a target or a limit (`is_limited`) counts it in its chance of a miss."""
         return not (self.ranks_by_price or self.owes_term or (self.ends and is_limited))
 

@@ -252,7 +252,7 @@ def _run_texts(section: Record, t: Texts) -> Iterator[str]:
 
 def _level_texts(section: Record, t: Texts) -> Iterator[str]:
     """Yield the specs as cheap as the pick within the error, and why they are not it, unless a row has them:
-    'g7e.2xlarge ($62.66) and g6e.2xlarge ($63.87): costs this close count as equal, ..'."""
+    'g7e.2xlarge ($62.66) and g6e.2xlarge ($63.87): nearly the same cost, but slower'."""
     answer = section["recommendation"]
     others, clouds = other_kinds(answer)[:2], covers_clouds(answer)
 
