@@ -132,6 +132,11 @@ class Point:
         """The same at the lower bound of the rate."""
         return self.usd / self.lower if self.hours is None else self.usd * self.sure_hours
 
+    def is_surely_fast_enough(self, request):
+        """By the bounds of its rate and hours."""
+        rate, hours = request.target_throughput, request.max_hours
+        return (rate is None or self.lower >= rate) and (hours is None or self.sure_hours <= hours)
+
     def chance(self, request):
         """The chance of a point that meets all limits at the median."""
         aims = [(self.lower, self.median, request.target_throughput)]
@@ -202,7 +207,7 @@ def points_of(world, request, model, instance, region, price, choose=lambda disk
     for (disk, workload, _), prediction, cold in zip(fits, usual, first, strict=True):
         hours = _hours(request, cold, prediction)
         for count in range(1, request.max_count + 1):
-            yield Point(
+            point = Point(
                 instance=instance,
                 region=region,
                 disk=disk,
@@ -217,6 +222,9 @@ def points_of(world, request, model, instance, region, price, choose=lambda disk
                 first_lower=cold.lower,
                 first_median=cold.median,
             )
+            yield point
+            if point.is_surely_fast_enough(request):
+                break  # more instances would only be idle
 
 
 def _first_epochs(request, model, pairs, usual):
