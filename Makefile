@@ -82,11 +82,13 @@ man: .venv/core ## manual pages of all commands, in build/man
 build: .venv/full ## the wheel, out of the source archive, in dist
 	@$(BIN)/python -m build --outdir dist . >/dev/null && ls dist
 
+# The tool is not in `dev`: it brings rfc3987-syntax, with which `import ray` and `import jsonschema` take a second more.
 sbom: build ## what `pip install` of all extras brings, as CycloneDX, in dist
-	@rm -rf build/installed && $(PYTHON) -m venv build/installed
+	@rm -rf build/installed build/cyclonedx && $(PYTHON) -m venv build/installed && $(PYTHON) -m venv build/cyclonedx
+	@build/cyclonedx/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt cyclonedx-bom
 	@build/installed/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 	    $(if $(findstring sweep,$(EXTRAS)),$(TORCH_INDEX)) "$$(ls -t dist/*.whl | head -1)[$(EXTRAS)]"
-	@$(BIN)/cyclonedx-py environment build/installed --pyproject pyproject.toml --output-file dist/sbom.cdx.json
+	@build/cyclonedx/bin/cyclonedx-py environment build/installed --pyproject pyproject.toml --output-file dist/sbom.cdx.json
 
 audit: .venv/full ## known vulnerabilities of what constraints.txt names (asks pypi.org)
 	@$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
