@@ -223,6 +223,11 @@ class Message:
         return "".join(written)
 
 
+def code_of(sentence: object) -> str:
+    """The code that identifies a sentence; '' for a plain text, as saved answers hold."""
+    return str(getattr(sentence, "code", ""))
+
+
 # The separator between the items of a list.
 COMMA = Message(", ")
 

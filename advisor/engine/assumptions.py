@@ -48,7 +48,7 @@ from advisor.messages import FieldName, Message, ceil_span, format_counted
 from advisor.naming import other_names, sample_size
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
-from advisor.questions.spec import SpecQuestion
+from advisor.questions.spec import SpecQuestion, start_hours
 
 # Where the rate needs less than this share of the disk's sustained rate, a burst changes nothing.
 BURST_SHOWS = 0.8
@@ -289,15 +289,15 @@ def _run_assumptions(request: NetworkQuestion) -> Iterator[Message]:
         yield Message("a run of {epochs} ({length})", epochs=epochs, length=length)
     if request.task is Task.TRAINING:
         yield Message("its first epoch reads from the disk, later ones what RAM does not cache")
-    yield start_assumption(request.start_hours)
+    yield start_assumption(request)
 
 
-def start_assumption(start_hours: float) -> Message:
+def start_assumption(request: NetworkQuestion | TuningQuestion) -> Message:
     """The assumption about the minutes of a run's start, before any work is done."""
     return Message(
         "a start of {minutes:g} min counted ({option}), validation and checkpoints not",
         code=START,
-        minutes=60 * start_hours,
+        minutes=60 * start_hours(request),
         option=FieldName("start_minutes"),
     )
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import Generic
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery
@@ -27,24 +24,6 @@ MOST_CALLS = 3
 _OF_PRICE = Message("no trial settles a price")
 _UNTRIED = Message("none: a trial uses one GPU, in fp32, amp or bf16")
 _DEAR = Message("a trial ({usd}) costs more than it is expected to save")
-
-
-class _BorderlineTrial(Struct, Generic[T], frozen=True):
-    """A contender with the worth and the cost of its trial; `instead` is the chosen spec it would replace."""
-
-    kind: CloseCallKind
-    contender: Contender[T]
-    instead: Contender[T] | None
-    worth_usd: float
-    trial_usd: float
-
-    def order(self) -> tuple[float, str]:
-        """A key that sorts by the expected saving of a trial minus its cost, the most urgent first; where
-        nothing answers, by its chance per dollar."""
-        urgency = self.worth_usd - self.trial_usd
-        if self.kind is CloseCallKind.NEAREST_MAY_REACH:
-            urgency = self.contender.chance / self.trial_usd
-        return _most_first(urgency, self.contender)
 
 
 def close_calls(
@@ -62,30 +41,51 @@ def close_calls(
     no_trial = task.no_trial(request)
     if no_trial or not task.aims(request, table):
         return (), no_trial or _OF_PRICE
-    limit = math.inf if first is None else float(task.cost(request, table)[first])
-    best = _best_of_each_type(task.contenders(request, options, table, limit), limit)
-    if first is None and not best:
-        return (), None
-    *contenders, last = task.looked_at(
-        request, options, [*((each.table, each.row) for each in best), (table, first or 0)]
-    )
-    chosen = None if first is None else last
-    close = [contender for contender in contenders if contender.chance >= LEAST_CHANCE]
+    chosen, close = _close_contenders(task, request, options, table, first)
     # With a required confidence the chosen spec is sure enough already.
     if chosen is not None and not request.is_sure:
         is_sure = chosen.chance >= request.confidence
         no_trial = _OF_PRICE if is_sure else None if chosen.settled else _UNTRIED
         close += [chosen] if no_trial is None else []
-    trial = map(partial(_borderline_trial, task, request, chosen), close)
-    worth = list[_BorderlineTrial[T]]()
-    for call in trial:
-        if call.worth_usd > call.trial_usd:
-            worth.append(call)
-        elif call.kind is CloseCallKind.CHOSEN_MAY_MISS:
-            no_trial = Message(_DEAR.text, usd=short_usd(call.trial_usd))
-    worth.sort(key=lambda call: (call.kind is not CloseCallKind.CHOSEN_MAY_MISS, call.order()))
-    most_worth = sorted(worth[:MOST_CALLS], key=_BorderlineTrial.order)
-    return tuple(_record(task, request, table, shown, call, safe) for call in most_worth), no_trial
+
+    def candidate(row_of: Contender[T]) -> C:
+        if row_of.table is table and row_of.row in shown:
+            return shown[row_of.row]
+        return task.candidates(request, row_of.table, [row_of.row])[0]
+
+    calls = list[CloseCall]()
+    for contender in close:
+        trial_usd = _trial_usd(task.catalog, contender)
+        if _worth_usd(request, chosen, contender) > trial_usd:
+            instead = safe if contender is chosen else candidate(chosen) if chosen else None
+            calls.append(_close_call(task, request, chosen, contender, candidate(contender), instead))
+        elif contender is chosen:
+            no_trial = Message(_DEAR.text, usd=short_usd(trial_usd))
+    calls.sort(key=lambda call: (call.kind is not CloseCallKind.CHOSEN_MAY_MISS, _urgency(call)))
+    return tuple(sorted(calls[:MOST_CALLS], key=_urgency)), no_trial
+
+
+def _close_contenders(
+    task: Task[R, O, T, C, A], request: R, options: O, table: T, first: int | None
+) -> tuple[Contender[T] | None, list[Contender[T]]]:
+    """The chosen row as a contender (None: there is none), and others that may do for less."""
+    limit = math.inf if first is None else float(task.cost(request, table)[first])
+    best = _best_of_each_type(task.contenders(request, options, table, limit), limit)
+    if first is None and not best:
+        return None, []
+    rows = [(each.table, each.row) for each in best]
+    *others, last = task.looked_at(request, [*rows, (table, first or 0)])
+    close = [contender for contender in others if contender.chance >= LEAST_CHANCE]
+    return None if first is None else last, close
+
+
+def _urgency(call: CloseCall) -> tuple[float, str]:
+    """A key that sorts by the expected saving of a trial minus its cost, the most urgent first; where nothing
+    answers, by its chance per dollar."""
+    urgency = call.worth_usd - call.trial_usd
+    if call.kind is CloseCallKind.NEAREST_MAY_REACH:
+        urgency = call.probability / call.trial_usd
+    return _most_first(urgency, call.candidate.spec.offer.instance.name)
 
 
 def worth_of_trial(cost: float, chance: float, chosen_rank: float | None = None) -> float:
@@ -114,12 +114,17 @@ def _best_of_each_type(contenders: Iterable[Contender[T]], limit: float) -> list
         kind = instance.cloud, instance.name
         if kind not in best or _saving(contender, limit) > _saving(best[kind], limit):
             best[kind] = contender
-    return sorted(best.values(), key=lambda each: _most_first(_saving(each, limit), each))[: 2 * MOST_CALLS]
+    most_first = sorted(best.values(), key=lambda each: _most_first(_saving(each, limit), _name(each)))
+    return most_first[: 2 * MOST_CALLS]
 
 
-def _most_first(value: float, contender: Contender[T]) -> tuple[float, str]:
+def _name(contender: Contender[T]) -> str:
+    return contender.table.offer(contender.row).instance.name
+
+
+def _most_first(value: float, name: str) -> tuple[float, str]:
     """A sort key by falling value, then by name; rounded, since last bits depend on the table."""
-    return -float(f"{value:.12g}"), contender.table.offer(contender.row).instance.name
+    return -float(f"{value:.12g}"), name
 
 
 def _saving(contender: Contender[T], limit: float) -> float:
@@ -131,53 +136,45 @@ def _saving(contender: Contender[T], limit: float) -> float:
     )
 
 
-def _borderline_trial(
-    task: Task[R, O, T, C, A], request: R, chosen: Contender[T] | None, contender: Contender[T]
-) -> _BorderlineTrial[T]:
-    """A contender with the expected saving of its trial, over the horizon or per run. The chosen spec's price
-    is lost where it misses; another one may be cheaper, or may answer where nothing else does."""
-    kind, saving = CloseCallKind.NEAREST_MAY_REACH, contender.chance * contender.cost
+def _worth_usd(request: R, chosen: Contender[T] | None, contender: Contender[T]) -> float:
+    """The expected saving of a contender's trial, over the horizon or per run. The chosen spec's price is
+    lost where it misses; another one may be cheaper, or may answer where nothing else does."""
+    saving = contender.chance * contender.cost
     if contender is chosen:
-        kind, saving = CloseCallKind.CHOSEN_MAY_MISS, worth_of_trial(contender.cost, contender.chance)
+        saving = worth_of_trial(contender.cost, contender.chance)
     elif chosen is not None:
         rank = chosen.cost if request.is_sure else expected_cost(chosen.cost, chosen.chance)
-        kind = CloseCallKind.CHEAPER_MAY_REACH
         saving = worth_of_trial(contender.cost, contender.chance, rank)
     if not request.ends:  # what a sample costs is paid for all of the horizon, too
         usd = float(contender.table.usd[contender.row])
         saving *= request.horizon_hours * (1.0 if request.ranks_by_price else usd / contender.cost)
-    instead = None if contender is chosen else chosen
-    return _BorderlineTrial(kind, contender, instead, saving, _trial_usd(task.catalog, contender))
+    return saving
 
 
-def _record(
+def _close_call(
     task: Task[R, O, T, C, A],
     request: R,
-    table: T,
-    shown: Mapping[int, C],
-    trial: _BorderlineTrial[T],
-    safe: C | None,
+    chosen: Contender[T] | None,
+    contender: Contender[T],
+    candidate: C,
+    instead: C | None,
 ) -> CloseCall:
-    def record(row_of: Contender[T]) -> C:
-        if row_of.table is table and row_of.row in shown:
-            return shown[row_of.row]
-        return task.candidates(request, row_of.table, [row_of.row])[0]
-
-    contender, instead = trial.contender, trial.instead
-    candidate, other = record(contender), record(instead) if instead else None
-    if other is None and trial.kind is CloseCallKind.CHOSEN_MAY_MISS:
-        other = safe
-    by_run = other is not None and request.ends and not request.owes_term
+    kind = CloseCallKind.NEAREST_MAY_REACH
+    if chosen is not None:
+        kind = CloseCallKind.CHOSEN_MAY_MISS if contender is chosen else CloseCallKind.CHEAPER_MAY_REACH
+    usd = run_usd = None
+    if instead is not None:
+        usd = instead.spec.total_usd_per_hour - candidate.spec.total_usd_per_hour
+        if request.ends and not request.owes_term:
+            run_usd = task.candidate_cost(request, instead) - contender.cost
     return CloseCall(
-        kind=trial.kind,
+        kind=kind,
         candidate=candidate,
-        instead=other,
+        instead=instead,
         probability=contender.chance,
-        saves_usd_per_hour=other.spec.total_usd_per_hour - candidate.spec.total_usd_per_hour
-        if other
-        else None,
-        saves_usd_per_run=task.candidate_cost(request, other) - contender.cost if other and by_run else None,
+        saves_usd_per_hour=usd,
+        saves_usd_per_run=run_usd,
         trial_minutes=float(max(1, math.ceil(contender.trial_minutes))),
-        trial_usd=trial.trial_usd,
-        worth_usd=trial.worth_usd,
+        trial_usd=_trial_usd(task.catalog, contender),
+        worth_usd=_worth_usd(request, chosen, contender),
     )

@@ -7,7 +7,7 @@ and one without."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
@@ -391,8 +391,12 @@ class Confidence(Constraint):
         return f"{request.confidence:g}"
 
 
-def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint]:
-    """Yield the constraints that a request sets: those that all tasks share, and the given `choices`."""
+def constraints_of(
+    request: SpecQuestion, amounts: Iterable[Constraint], *choices: Constraint
+) -> Iterator[Constraint]:
+    """Yield the constraints that a request sets: of the given `amounts` and `choices`, and of those that all
+    tasks share."""
+    yield from (amount for amount in amounts if getattr(request, amount.name) is not None)
     yield from _hardware_constraints(request)
     named = (
         Choice("gpus", "--gpu", ()),

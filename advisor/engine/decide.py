@@ -304,7 +304,7 @@ class _Ranking(Struct, Generic[R, O, T, C, A], frozen=True):
             beyond_price=beyond_price,
             rejected=task.rejected(request, options, table),
             offers_considered=options.considered,
-            assumptions=tuple(task.assumptions(request, options, about)),
+            assumptions=tuple(task.assumptions(request, about)),
             warnings=tuple(task.warnings(about, self.today)) if about else (),
             today=self.today,
         )

@@ -22,7 +22,7 @@ from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.models.bayes import gaussian_multiplier
 from advisor.questions.network import NetworkQuestion
-from advisor.questions.spec import SpecQuestion
+from advisor.questions.spec import SpecQuestion, start_hours
 
 # What reaches this share of the best counts as good; of runs and of training, whose cost is the batch's rate,
 # a batch has to reach the second one.
@@ -136,7 +136,7 @@ def with_runs(request: NetworkQuestion, table: Table) -> Table:
     training = request.task is Task.TRAINING
     count = table.count if training else np.ones(len(table), dtype=np.intp)
     first = min(samples, request.dataset.samples) if training else samples
-    start = request.start_hours
+    start = start_hours(request)
     with np.errstate(divide="ignore"):
         hours = start + first / table.first / 3600
         if samples > first:

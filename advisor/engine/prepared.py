@@ -7,11 +7,11 @@ for its question."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from functools import cached_property, partial
 from operator import attrgetter
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -39,12 +39,8 @@ _MOST_TABLE_ROWS = 300_000
 _MOST_LISTINGS = 64
 
 
-class _Sized(Protocol):
-    def __len__(self) -> int: ...
-
-
 K = TypeVar("K")
-V = TypeVar("V", bound=_Sized)
+V = TypeVar("V", bound=Sized)
 
 
 class Kept(Generic[K, V]):

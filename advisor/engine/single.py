@@ -79,14 +79,12 @@ def predict_instance(
     on it the smallest good batch, as `recommend` shows it. Prices that are old on `today`
     get a warning."""
     option, price, requested = _option_named(request, catalog, model, name, today)
-    offer, instance = option.offer, option.offer.instance
+    instance = option.offer.instance
     predictions = Predictions(catalog, model, request.confidence)
     table = with_runs(request, Candidates.of(request, [option], predictions).grid)
     wanted = np.flatnonzero([workload in requested for _ in option.disks for workload in option.workloads])
     row, missed = _row_of_question(request, table, wanted, has_price=price is not None)
-    formats = [(pair[0].precision, pair[0].memory_format) for pair in predictions.pairs]
-    same = np.array([each == formats[table.row[row]] for each in formats])
-    on_disk = np.flatnonzero((table.spec == table.spec[row]) & same[table.row])
+    on_disk = _rows_by_batch(table, row)
     by_batch = table.candidates(on_disk.tolist(), request)
     chosen = by_batch[int(np.flatnonzero(on_disk == row)[0])]
     workload, prediction = chosen.workload, chosen.prediction
@@ -94,10 +92,9 @@ def predict_instance(
     good = by_batch[_first_good_row(table.lower[on_disk], good_share(request))]
     disk = catalog.disks_of(instance.cloud).with_burst(instance, chosen.spec.disk)
     warned = missed + (price_warnings(price, disk, today) if today else [])
-    if price and disk.known_usd_per_hour is None:
-        warned.append(
-            Message("no price of {disk} in {region} is known", disk=disk.rate.type, region=offer.region)
-        )
+    region = option.offer.region if price else None
+    if region and disk.known_usd_per_hour is None:
+        warned.append(Message("no price of {disk} in {region} is known", disk=disk.rate.type, region=region))
     return InstancePrediction(
         instance=instance,
         disk=replace(disk, price=aged(disk.price, today)) if today and disk.price else disk,
@@ -115,8 +112,15 @@ def predict_instance(
         first_epoch=chosen.first_epoch,
         assumptions=assumptions(request, chosen, ranked=False),
         warnings=(*warned, *burst_warnings(disk, prediction), *idle_gpus(instance, workload, prediction)),
-        region=offer.region if price else None,
+        region=region,
     )
+
+
+def _rows_by_batch(table: Table, row: int) -> Integers:
+    """The rows of a row's disk, precision and memory format, by batch size."""
+    formats = [(has.precision, has.memory_format) for has, _ in table.source.predictions.pairs]
+    same = np.array([each == formats[table.row[row]] for each in formats])
+    return np.flatnonzero((table.spec == table.spec[row]) & same[table.row])
 
 
 def _row_of_question(

@@ -18,7 +18,7 @@ from advisor.catalog import Catalog
 from advisor.domain import Rejected, Relaxation, Spec
 from advisor.domain.decision import TRIAL_MINUTES, Judged, expected_cost
 from advisor.domain.results import is_measured
-from advisor.engine.columns import Booleans, Columns, Floats, Integers
+from advisor.engine.columns import Booleans, Columns, Floats, Integers, Level
 from advisor.engine.constraints import Constraint, Effort
 from advisor.engine.limits import (
     GOOD_ENOUGH,
@@ -106,12 +106,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
         """The limits of the request, in the order in which they are checked."""
 
     @abstractmethod
-    def cost(self, request: R, table: T) -> Floats:
-        """The cost of rows that keep target and limits."""
-
-    @abstractmethod
-    def worst_cost(self, request: R, table: T) -> Floats:
-        """The cost of rows at the lower bound of their rates."""
+    def cost(self, request: R, table: T, level: Level = Level.MEDIAN) -> Floats:
+        """The cost of rows that keep target and limits, at one level of their rates."""
 
     @abstractmethod
     def aims(self, request: R, table: T) -> Sequence[Aim]:
@@ -134,7 +130,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         """The limit that a row misses, with the number that decided."""
 
     @abstractmethod
-    def assumptions(self, request: R, options: O, chosen: C | None) -> Sequence[Message]:
+    def assumptions(self, request: R, chosen: C | None) -> Sequence[Message]:
         """Everything the answer takes for granted, one short clause each."""
 
     @abstractmethod
@@ -221,7 +217,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
             return np.zeros(len(table), dtype=bool)
         ranks = self.rank(request, table)
         cheapest = int(ranks.argmin())
-        least, worst = float(ranks[cheapest]), float(self.worst_cost(request, table)[cheapest])
+        least, worst = float(ranks[cheapest]), float(self.cost(request, table, Level.SURE)[cheapest])
         share = QUARTILE / max(QUARTILE, gaussian_multiplier(request.confidence))
         quartile = least * max(1.0, worst / least) ** share if least else least  # one's own machine is free
         return np.asarray(ranks <= min(quartile, EQUAL * least))
@@ -306,7 +302,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         """Rows that may answer, are not sure to, and cost less than `limit`."""
         return ()
 
-    def looked_at(self, request: R, options: O, rows: Sequence[tuple[T, int]]) -> list[Contender[T]]:
+    def looked_at(self, request: R, rows: Sequence[tuple[T, int]]) -> list[Contender[T]]:
         """The given rows of tables as contenders, with their costs and chances."""
         singles = [table.take(np.array([row], dtype=np.intp)) for table, row in rows]
         return [

@@ -437,11 +437,6 @@ class TuningQuestion(LanguageQuestion):
         """Return whether only the whole run counts, since there is no target rate."""
         return self.target_tokens_per_second is None
 
-    @property
-    def start_hours(self) -> float:
-        """Hours from the start of an instance until it does its work."""
-        return spec.start_hours(self.task, self.start_minutes)
-
 
 class RecommendFinetuning(TuningQuestion):
     """The question of `advisor recommend --task finetuning`."""

@@ -295,11 +295,6 @@ class NetworkQuestion(spec.SpecQuestion):
         return self.run_samples is not None
 
     @property
-    def start_hours(self) -> float:
-        """Hours from the start of an instance until it does its work."""
-        return spec.start_hours(self.task, self.start_minutes)
-
-    @property
     def run_samples(self) -> float | None:
         """Samples of the whole run; None without a given length."""
         if self.epochs is not None:

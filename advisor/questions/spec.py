@@ -85,9 +85,10 @@ MAX_COST: Any = ask(
 USUAL_START_MINUTES = {"preprocessing": 5.0, "inference": 8.0, "training": 10.0, "finetuning": 10.0}
 
 
-def start_hours(task: str, minutes: float | None) -> float:
-    """Hours from the start of an instance until it does its work; `minutes` None: as usual for the task."""
-    return (USUAL_START_MINUTES[task] if minutes is None else minutes) / 60
+def start_hours(question: Any) -> float:
+    """Hours from the start of an instance until it does the work of a question that may end."""
+    minutes = question.start_minutes
+    return (USUAL_START_MINUTES[question.task] if minutes is None else minutes) / 60
 
 
 START_MINUTES: Any = ask(

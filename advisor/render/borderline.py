@@ -24,6 +24,7 @@ from advisor.domain.words import PERCENTILES, REQUEST_TIMES
 from advisor.messages import FieldName, Message, ceil_significant, floor_rate, format_usd, short_usd
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
+from advisor.questions.spec import start_hours
 from advisor.questions.values import FORMATS
 from advisor.render.facts import TARGETS
 from advisor.render.price_doubt import PER, ranked_cost
@@ -416,7 +417,7 @@ def _rate_to_hold(request: NetworkQuestion, candidate: Candidate) -> float:
     if request.target_throughput is not None:
         return request.target_throughput
     cost, most = request.max_run_usd, request.max_hours or inf
-    hours = min(most, cost / candidate.spec.total_usd_per_hour if cost else inf) - request.start_hours
+    hours = min(most, cost / candidate.spec.total_usd_per_hour if cost else inf) - start_hours(request)
     if request.run_samples is not None and 0 < hours < inf:
         return float(f"{request.run_samples / hours / 3600:.4g}")
     return floor_rate(candidate.prediction.lower)

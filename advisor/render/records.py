@@ -32,7 +32,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.domain.results import UNMEASURED_METHOD, is_measured
-from advisor.messages import Message
+from advisor.messages import Message, code_of
 
 if TYPE_CHECKING:
     from advisor.domain.decision import AnyCandidate, Explanation
@@ -191,7 +191,7 @@ def risk(claim: Claim) -> int:
         return len(RISKS) - 1
     outside, held = len(claim.extrapolation), claim.withheld.held_percent if claim.withheld else 100.0
     by_width = next((i for i, least in enumerate(_RISK_SHARES) if claim.sure_share >= least), 4)
-    calculated = any(getattr(fact, "code", "") == UNMEASURED_METHOD for fact in claim.extrapolation)
+    calculated = UNMEASURED_METHOD in map(code_of, claim.extrapolation)
     by_facts = 3 if outside >= 3 or calculated else 2 if outside else 0
     by_held = 3 if is_untested(claim) else next((i for i, least in _RISK_HELD if held < least), 0)
     return max(by_width, by_facts, by_held)

@@ -10,7 +10,16 @@ from typing import Any
 from advisor.catalog.support import quota_text
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Provenance, Stage
 from advisor.domain.results import UNMEASURED, UNMEASURED_FORMAT, UNMEASURED_GPU
-from advisor.messages import Message, ceil_ms, format_mib, format_span, format_target, format_usd, short_usd
+from advisor.messages import (
+    Message,
+    ceil_ms,
+    code_of,
+    format_mib,
+    format_span,
+    format_target,
+    format_usd,
+    short_usd,
+)
 from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
@@ -146,9 +155,9 @@ def evidence_text(spec: Record, t: Texts) -> str:
 _LEAST_SHARE = 0.005
 
 
-def behind_text(why: str | None, cheaper: float, t: Texts) -> str:
+def behind_text(why: str | None, t: Texts, cheaper: float = 0.0) -> str:
     """': 9 % cheaper, but slower': why an alternative is not the pick; '' if it costs more, and in saved
-    answers. `cheaper` is the share of the pick's cost that it saves."""
+    answers. `cheaper` is the share of the pick's cost that it saves, where the costs are not beside it."""
     reason = t.known(f"behind.{why}", "")
     if not reason:
         return ""
@@ -194,7 +203,7 @@ def never_measured(spec: Record, t: Texts, *, names: bool = False) -> list[str]:
     """Return what was never measured on the GPU: 'never measured in bf16'. If `names`, also for the network,
     and only names: 'H100 in bf16'. Saved answers do not have these remarks."""
     codes = UNMEASURED if names else (UNMEASURED_GPU, UNMEASURED_FORMAT)
-    remarks = [remark for remark in spec["extrapolation"] if getattr(remark, "code", "") in codes]
+    remarks = [remark for remark in spec["extrapolation"] if code_of(remark) in codes]
     return [
         t(
             f"named.{remark.code}" if names else f"never.{remark.code}",

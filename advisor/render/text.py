@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.domain import Disk
 from advisor.domain.decision import Judged
-from advisor.messages import Message, format_count, format_usd
+from advisor.messages import Message, code_of, format_count, format_usd
 from advisor.render.blocks import lower_rate
 
 WIDTH = 100
@@ -171,11 +171,6 @@ def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
 def usd_or_dash(usd: float | None) -> str:
     """Return a price as text, or a dash if it is unknown."""
     return "-" if usd is None else format_usd(usd)
-
-
-def code_of(sentence: object) -> str:
-    """Return the code that identifies a sentence, or '' for a sentence from a saved answer."""
-    return str(getattr(sentence, "code", ""))
 
 
 def is_miss(warning: Message | str) -> bool:

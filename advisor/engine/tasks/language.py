@@ -28,11 +28,11 @@ from advisor.domain.language import (
 from advisor.domain.money import aged, aged_spec
 from advisor.engine.assumptions import market_warnings, price_warnings
 from advisor.engine.candidates import judged_offer, offer_named, offers_in, place_query, rejected_offer
-from advisor.engine.columns import Columns, Floats, Level, P
+from advisor.engine.columns import Columns, P
 from advisor.engine.rejected import misses
 from advisor.engine.task import EVEN, Task
 from advisor.errors import CANNOT_RUN, UsageError
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, code_of
 from advisor.models.language.deployments import GpuFacts, gpu_facts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.memory import card_gib
@@ -108,20 +108,8 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         return [(offer, judged_offer(request, self.catalog, offer, needs_gpu=True)) for offer in offers]
 
     @abstractmethod
-    def cost_at(self, request: R, table: T, level: Level) -> Floats:
-        """The cost of rows at one level of their rates."""
-
-    @abstractmethod
     def candidate(self, request: R, table: T, row: int) -> C:
         """A row as a record, without its chance."""
-
-    def cost(self, request: R, table: T) -> Floats:
-        """The cost at the median."""
-        return self.cost_at(request, table, Level.MEDIAN)
-
-    def worst_cost(self, request: R, table: T) -> Floats:
-        """The cost at the lower bound."""
-        return self.cost_at(request, table, Level.SURE)
 
     def candidates(self, request: R, table: T, rows: Sequence[int]) -> list[C]:
         """Rows as records, with their chances."""
@@ -158,13 +146,13 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         chosen = self.candidates(request, table, rows[:1].tolist())[0]
         if not answers:
             missed += self._shortfalls(request, table, int(rows[0]), chosen.probability)
-            if {getattr(each.parameters["why"], "code", "") for each in missed} & _CERTAIN:
+            if _CERTAIN.intersection(code_of(each.parameters["why"]) for each in missed):
                 chosen = replace(chosen, probability=0.0)
         chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
         return self.prediction(
             candidate=chosen,
             price=aged(price, today) if price else None,
-            assumptions=tuple(self.assumptions(request, options, chosen)),
+            assumptions=tuple(self.assumptions(request, chosen)),
             warnings=(*missed, *self.warnings(chosen, today)),
             **self.details(request, options, table, rows, chosen, today),
         )

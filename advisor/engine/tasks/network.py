@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from advisor.engine import decide
 from advisor.engine.assumptions import assumptions, warnings
 from advisor.engine.candidates import asks_for_gpu, cpus_may_compete
 from advisor.engine.columns import Booleans, Floats, Integers, Level
-from advisor.engine.constraints import ENDLESS, Amount, Choice, Constraint, Effort, of_place
+from advisor.engine.constraints import ENDLESS, Amount, Choice, Constraint, Effort, constraints_of
 from advisor.engine.judging import LEAST_SHARE, Judgement, judgement, worth_taking
 from advisor.engine.limits import (
     Limit,
@@ -46,6 +45,7 @@ from advisor.messages import FieldName, Message
 from advisor.models.zoo.networks import can_be_run
 from advisor.naming import spec_name
 from advisor.questions.network import AUTO, NetworkQuestion
+from advisor.questions.spec import start_hours
 
 _MOST_NODES = 64
 _MANY_ROWS = 42_000
@@ -73,8 +73,8 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
 
     answer = Recommendation
     cost = staticmethod(cost)
-    worst_cost = staticmethod(partial(cost, level=Level.SURE))
     aims = staticmethod(aims)
+    assumptions = staticmethod(assumptions)
     shortfall = staticmethod(shortfall)
     warnings = staticmethod(warnings)
 
@@ -201,11 +201,6 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
                 field="confidence",
             )
 
-    def assumptions(
-        self, request: NetworkQuestion, options: Judgement, chosen: Candidate | None
-    ) -> Sequence[Message]:
-        return assumptions(request, chosen)
-
     def details(
         self,
         request: NetworkQuestion,
@@ -271,10 +266,10 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
                 yield Contender(some, row, costs[row], chances[row])
 
     def looked_at(
-        self, request: NetworkQuestion, options: Judgement, rows: Sequence[tuple[Table, int]]
+        self, request: NetworkQuestion, rows: Sequence[tuple[Table, int]]
     ) -> list[Contender[Table]]:
         """The rows as contenders; those that no trial can run are not `settled`."""
-        contenders = super().looked_at(request, options, rows)
+        contenders = super().looked_at(request, rows)
         return [each._replace(settled=bool(_has_trial(each.table, [each.row])[0])) for each in contenders]
 
     def constraints(self, request: NetworkQuestion) -> Iterator[Constraint]:
@@ -287,8 +282,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
             Amount("max_hours", "--max-hours"),
             Amount("max_run_usd", "--max-cost"),
         )
-        yield from (amount for amount in amounts if getattr(request, amount.name) is not None)
-        yield from of_place(request, Choice("batch_size", "--batch-size", None))
+        return constraints_of(request, amounts, Choice("batch_size", "--batch-size", None))
 
     def needs(self, name: str, request: NetworkQuestion, table: Table) -> Floats:
         level, costs = (
@@ -385,9 +379,9 @@ def _epochs_within(request: NetworkQuestion, nearest: Candidate) -> int:
     if request.task is not Work.TRAINING or request.epochs is None or run is None:
         return 0
     affordable = math.inf if usd is None else usd / nearest.spec.total_usd_per_hour
-    hours = min(request.max_hours or math.inf, affordable) - request.start_hours
+    hours = min(request.max_hours or math.inf, affordable) - start_hours(request)
     first = run.first_epoch.upper if run.first_epoch else 0.0
-    later = (run.hours.upper - request.start_hours - first) / max(1.0, request.epochs - 1)
+    later = (run.hours.upper - start_hours(request) - first) / max(1.0, request.epochs - 1)
     epochs = math.floor(1 + (hours - first) / later) if first <= hours < math.inf and later > 0 else 0
     return epochs if epochs < request.epochs else 0
 

@@ -25,7 +25,7 @@ from advisor.domain.words import Link, LlmMethod, LlmPrecision, Protocol
 from advisor.engine.assumptions import assumed_facts, ranking_assumptions, start_assumption
 from advisor.engine.candidates import rejected_offer
 from advisor.engine.columns import Floats, Level, OptionTable
-from advisor.engine.constraints import Amount, Choice, Constraint, of_place
+from advisor.engine.constraints import Amount, Choice, Constraint, constraints_of
 from advisor.engine.disks import disks_by_price
 from advisor.engine.limits import Aim, Limit, level_of, term_factor, terms_of
 from advisor.engine.rejected import plain_shortfall, run_shortfall
@@ -55,6 +55,7 @@ from advisor.models.language.memory import card_gib, weight_gib
 from advisor.models.language.support import load_seconds
 from advisor.questions.fields import error_in
 from advisor.questions.language import TuningQuestion
+from advisor.questions.spec import start_hours
 
 # Counts of GPUs that share a run, besides all of an instance; `memory` shows up to the eight of a host.
 _COUNTS, _COUNTS_OF_A_HOST = (1, 2, 4, 8, 16), (1, 2, 4, 8)
@@ -97,7 +98,7 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
     def hours(self, request: TuningQuestion) -> Floats:
         """Hours (3, n) of the run and its start, with loading unless the request gives the start's length."""
         load = np.array([option.load_hours * (request.start_minutes is None) for option in self.options])
-        return np.asarray(request.start_hours + load + request.tokens / self.rates / 3600)
+        return np.asarray(start_hours(request) + load + request.tokens / self.rates / 3600)
 
     def run_usd(self, request: TuningQuestion) -> Floats:
         """Dollars (3, n) of the run."""
@@ -213,7 +214,7 @@ class TuningTask(
                 limits.append(Limit.most(reason, self.needs(name, request, table), most))
         return limits
 
-    def cost_at(self, request: TuningQuestion, table: TuningTable, level: Level) -> Floats:
+    def cost(self, request: TuningQuestion, table: TuningTable, level: Level = Level.MEDIAN) -> Floats:
         """The hourly price where there is a target, else the cost of the run."""
         if request.ranks_by_price:
             return np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
@@ -282,9 +283,7 @@ class TuningTask(
             return run_shortfall(request, reason, request.max_run_usd, upper, median)
         return plain_shortfall(reason, request.max_usd_per_hour, float(table.usd[row]))
 
-    def assumptions(
-        self, request: TuningQuestion, options: TuningOptions, chosen: FineTuningCandidate | None
-    ) -> list[Message]:
+    def assumptions(self, request: TuningQuestion, chosen: FineTuningCandidate | None) -> list[Message]:
         return list(_assumptions(request, chosen))
 
     def warnings(self, chosen: FineTuningCandidate, today: date) -> tuple[Message | str, ...]:
@@ -323,8 +322,7 @@ class TuningTask(
             Amount("max_run_usd", "--max-cost"),
             Amount("max_usd_per_hour", "--max-price"),
         )
-        yield from (amount for amount in amounts if getattr(request, amount.name) is not None)
-        yield from of_place(request, Choice("micro_batch", "--micro-batch", None))
+        return constraints_of(request, amounts, Choice("micro_batch", "--micro-batch", None))
 
     def needs(self, name: str, request: TuningQuestion, table: TuningTable) -> Floats:
         level = level_of(request)
@@ -441,18 +439,23 @@ def _assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) ->
     )
     if request.micro_batch is None and chosen is not None:
         yield Message("micro-batch and checkpointing as fit and are fastest")
-    hours = chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 3600 if chosen else 0.0
-    load = round(60 * (hours - request.start_hours))
-    if request.start_minutes is None and load > 0:
-        yield Message(
-            "a start of {minutes:g} min counted ({option}): {boot:g} to boot, {load} to store and read the "
-            "weights at the disk's rate (a download may be slower); validation and checkpoints not",
-            code=START,
-            minutes=60 * request.start_hours + load,
-            boot=60 * request.start_hours,
-            load=load,
-            option=FieldName("start_minutes"),
-        )
-    else:
-        yield start_assumption(request.start_hours)
+    yield _start_assumption(request, chosen)
     yield from ranking_assumptions(request, chosen, Message("cost per run"))
+
+
+def _start_assumption(request: TuningQuestion, chosen: FineTuningCandidate | None) -> Message:
+    """The minutes before any work is done: booting and, unless the question says how long, the weights."""
+    boot = 60 * start_hours(request)
+    hours = chosen.hours.median - request.tokens / chosen.tokens_per_second.median / 3600 if chosen else 0.0
+    load = round(60 * (hours - start_hours(request)))
+    if request.start_minutes is not None or load <= 0:
+        return start_assumption(request)
+    return Message(
+        "a start of {minutes:g} min counted ({option}): {boot:g} to boot, {load} to store and read the "
+        "weights at the disk's rate (a download may be slower); validation and checkpoints not",
+        code=START,
+        minutes=boot + load,
+        boot=boot,
+        load=load,
+        option=FieldName("start_minutes"),
+    )

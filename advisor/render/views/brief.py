@@ -17,6 +17,7 @@ from advisor.messages import (
     Message,
     Spell,
     ceil_ms,
+    code_of,
     format_duration,
     format_rate,
     format_span,
@@ -61,7 +62,7 @@ from advisor.render.sentences import (
     requests_text,
     stage_name,
 )
-from advisor.render.text import INDENT, SURE, WIDTH, code_of, fact, folded, local_or_order
+from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, local_or_order
 from advisor.render.views.alternatives import other_kinds, ranked_usd
 from advisor.render.views.specs import (
     TIMES,
@@ -514,7 +515,7 @@ def _other(spec: Record, document: Record, t: Texts, *, is_short: bool) -> str:
     costs += t.aside(translated(doubt, t)) if doubt else ""
     chosen, gpu, why = document["recommendation"], "", spec.get("behind")
     cheaper = 1 - ranked_usd(spec) / ranked_usd(chosen)
-    reason = behind_text(why, cheaper, t)
+    reason = behind_text(why, t, cheaper)
     if spec["gpu"]:
         never = [] if why == Behind.UNMEASURED or never_measured(chosen, t) else never_measured(spec, t)
         never += owners_of(spec, t)

@@ -11,7 +11,7 @@ from advisor.domain import InstancePrediction, InstanceType, OnGpu, relative
 from advisor.domain.decision import Text
 from advisor.domain.results import DECIDES, P99_OVER_P50, START
 from advisor.domain.words import ENGINES
-from advisor.messages import Message, ceil_ms, format_span, format_usd
+from advisor.messages import Message, ceil_ms, code_of, format_span, format_usd
 from advisor.naming import asked_of
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
@@ -40,7 +40,7 @@ from advisor.render.records import (
 from advisor.render.sentences import aimed_at, bound_name, goal_text, question_text
 from advisor.render.tables import value_at
 from advisor.render.terminal import block_lines
-from advisor.render.text import code_of, folded, is_miss, local_or_order, lower_name
+from advisor.render.text import folded, is_miss, local_or_order, lower_name
 from advisor.render.views.brief import binding_text
 
 SCHEMA = "advisor.comparison/1"

@@ -247,7 +247,7 @@ def _run_texts(section: Record, t: Texts) -> Iterator[str]:
         text = t("take.run", name=name, usd=paid, hours=format_span(spec["run"]["hours"]["median"]))
         groups.setdefault(str(spec.get("behind")), []).append(text)
     for why, texts in groups.items():
-        yield all_of(texts, t) + behind_text(why, 0.0, t)
+        yield all_of(texts, t) + behind_text(why, t)
 
 
 def _level_texts(section: Record, t: Texts) -> Iterator[str]:
@@ -263,7 +263,7 @@ def _level_texts(section: Record, t: Texts) -> Iterator[str]:
     for why in _LEVEL:
         specs = [each for each in answer["alternatives"] if each.get("behind") == why and each not in others]
         if names := list(map(named, specs[:_MORE])):
-            yield all_of(names, t) + behind_text(why, 0.0, t)
+            yield all_of(names, t) + behind_text(why, t)
 
 
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
@@ -448,16 +448,21 @@ def _costs(section: Record, t: Texts) -> Part:
     )
     million, hours = t(f"million.{counted}"), plain(costs["hours_per_month"])
     notes = [t("costs.note" if run is None else "costs.run_note", hours=hours, million=million)]
+    notes += _notes_on_markets(section, {choice["market"]: choice["usd_per_hour"] for choice in choices}, t)
     table = Table(columns, choices, lambda choice: bool(choice["asked"]))
-    usd_by = {choice["market"]: choice["usd_per_hour"] for choice in choices}
+    return Part(t("costs.title"), [table, Paragraph(t.joined(notes), "note")])
+
+
+def _notes_on_markets(section: Record, usd_by: Mapping[str, float], t: Texts) -> Iterator[str]:
+    """Yield what the markets bring with them: interruptions, terms, and from when a commitment pays."""
     one_year, whole = usd_by.get("commitment-1y"), usd_by.get("on-demand")
-    notes += [t("costs.interrupted")] if run is not None and Market.SPOT in usd_by else []
+    if section["recommendation"]["recommendation"].get("run") is not None and Market.SPOT in usd_by:
+        yield t("costs.interrupted")
     if any(market.startswith("commitment") for market in usd_by):
-        notes.append(t("costs.term_aws" if section["answer"]["spec"]["cloud"] == "aws" else "costs.term"))
+        yield t("costs.term_aws" if section["answer"]["spec"]["cloud"] == "aws" else "costs.term")
     if one_year and whole:
         term = short_usd(12 * HOURS_PER_MONTH * one_year)
-        notes.append(t("costs.pays", percent=percent(one_year / whole), usd=term))
-    return Part(t("costs.title"), [table, Paragraph(t.joined(notes), "note")])
+        yield t("costs.pays", percent=percent(one_year / whole), usd=term)
 
 
 def _again(document: Record, options: str, t: Texts) -> Section:

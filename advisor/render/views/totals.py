@@ -366,15 +366,6 @@ def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
     def of_spec(name: str) -> Callable[[Record], Any]:
         return lambda section: (_answered(section) or {}).get(name)
 
-    def sure(section: Record) -> str:
-        chance, spec = decision_of(section["recommendation"]).get("probability"), _answered(section)
-        users = section["recommendation"]["request"].get("users")
-        if chance is None or spec is None:
-            unlimited = t("sure.users", users=users) if users else t("sure.unlimited")
-            return unlimited if spec else ""
-        share = percent(modest(chance))
-        return t("sure.unproven", percent=share) if spec["risk"] >= WEAK else share
-
     def expected(section: Record) -> str | None:
         """'2,310 images': the rate without its 'per second', which the column's heading says."""
         median = of_spec("median")(section)
@@ -384,13 +375,7 @@ def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
         spec, clouds = _answered(section), covers_clouds(section["recommendation"])
         return type_name(spec, clouds=clouds) if spec else t("totals.none_fits")
 
-    def paying(section: Record) -> str:
-        """'on-demand', or 'spot (price of 2024-09-28)' if today's price may differ."""
-        if (spec := _answered(section)) is None:
-            return ""
-        market = t.known("market." + spec["market"], spec["market"])
-        return t("totals.paying", market=market, day=spec["price_as_of"]) if doubt_of(spec, 1.0) else market
-
+    paying = partial(_paying, t=t)
     is_listed = all(paying(section) in ("", t("market.on-demand")) for section in sections)
     run = ("per_run", section_run_usd, Look.COST)
     return [
@@ -406,12 +391,31 @@ def _columns(sections: Sequence[Record], t: Texts) -> list[Column]:
             ("target", partial(target_text, t=t)),
             ("expected", expected),
             ("at_least", of_spec("lower"), Look.LOWER),
-            ("sure", sure, Look.NAME),
+            ("sure", partial(_sure, t=t), Look.NAME),
             ("evidence", lambda section: evidence_word(of_spec("risk")(section), t), Look.NAME),
             ("per_month", month_usd, Look.COST),
             *([run] if any(map(section_run_usd, sections)) else []),
         ),
     ]
+
+
+def _sure(section: Record, t: Texts) -> str:
+    """'92 %', with a mark if the evidence is weak; of a workload without limits what was asked instead."""
+    chance, spec = decision_of(section["recommendation"]).get("probability"), _answered(section)
+    users = section["recommendation"]["request"].get("users")
+    if chance is None or spec is None:
+        unlimited = t("sure.users", users=users) if users else t("sure.unlimited")
+        return unlimited if spec else ""
+    share = percent(modest(chance))
+    return t("sure.unproven", percent=share) if spec["risk"] >= WEAK else share
+
+
+def _paying(section: Record, t: Texts) -> str:
+    """'on-demand', or 'spot (price of 2024-09-28)' if today's price may differ."""
+    if (spec := _answered(section)) is None:
+        return ""
+    market = t.known("market." + spec["market"], spec["market"])
+    return t("totals.paying", market=market, day=spec["price_as_of"]) if doubt_of(spec, 1.0) else market
 
 
 def target_text(section: Record, t: Texts) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.messages import Message
+from advisor.messages import Message, code_of
 from advisor.render.blocks import (
     Block,
     Column,
@@ -39,7 +39,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.terminal import block_lines
-from advisor.render.text import SURE, code_of, folded, is_miss
+from advisor.render.text import SURE, folded, is_miss
 from advisor.render.views.brief import binding_text, brief_leaves, head_line, sure_text, trial_leaves
 from advisor.render.views.details import (
     Room,

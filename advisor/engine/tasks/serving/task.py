@@ -19,7 +19,7 @@ from advisor.domain.language import GenerationCandidate, GenerationRecommendatio
 from advisor.domain.money import aged_spec
 from advisor.domain.words import SIXTEEN_BIT, LlmEngine, LlmPrecision
 from advisor.engine.columns import Floats, Integers, Level
-from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, of_place
+from advisor.engine.constraints import Amount, Choice, Constraint, R, Whole, constraints_of
 from advisor.engine.limits import CLEARLY_LESS, GOOD_ENOUGH, Aim, Limit, closest, term_factor, terms_of
 from advisor.engine.task import EVEN, MOST_RIVALS, Contender
 from advisor.engine.tasks.language import (
@@ -80,6 +80,7 @@ class ServingTask(
     """Serving one language model."""
 
     answer, prediction = GenerationRecommendation, ServingPrediction
+    shortfall, warnings = staticmethod(shortfall), staticmethod(serving_warnings)
     cannot = Message("{name} cannot serve {model}: {why}")
     together = Message(
         "this answers for one instance; `advisor recommend` also lets several hold the model together, and "
@@ -141,7 +142,7 @@ class ServingTask(
             limits.append(Limit.most("over_max_price", table.usd, most))
         return limits
 
-    def cost_at(self, request: ServingQuestion, table: ServingTable, level: Level) -> Floats:
+    def cost(self, request: ServingQuestion, table: ServingTable, level: Level = Level.MEDIAN) -> Floats:
         """The hourly price where there is a target, else the cost of a million output tokens."""
         usd = np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
         if request.ranks_by_price:
@@ -216,9 +217,6 @@ class ServingTask(
     def candidate(self, request: ServingQuestion, table: ServingTable, row: int) -> GenerationCandidate:
         return table.candidate(request, row, self.predictor)
 
-    def shortfall(self, request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
-        return shortfall(request, table, row, reason)
-
     def require_intervals(
         self, request: ServingQuestion, options: ServingOptions, table: ServingTable
     ) -> None:
@@ -240,12 +238,9 @@ class ServingTask(
             )
 
     def assumptions(
-        self, request: ServingQuestion, options: ServingOptions, chosen: GenerationCandidate | None
+        self, request: ServingQuestion, chosen: GenerationCandidate | None
     ) -> tuple[Message, ...]:
         return serving_assumptions(request, self.model, self.predictor.engine_version(request.engine), chosen)
-
-    def warnings(self, chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
-        return serving_warnings(chosen, today)
 
     def details(
         self,
@@ -402,16 +397,16 @@ class ServingTask(
             if level is Level.MEDIAN and not request.is_sure:
                 fewer[:] = True  # what answers is cheaper than the chosen one, and less sure
             rows = np.flatnonzero(self.answering(request, hoped) & fewer & (hoped.usd < limit))
-            found = self.looked_at(request, options, [(hoped, row) for row in rows.tolist()])
+            found = self.looked_at(request, [(hoped, row) for row in rows.tolist()])
             yield from (each for each in found if each.chance < request.confidence)
 
     def looked_at(
-        self, request: ServingQuestion, options: ServingOptions, rows: Sequence[tuple[ServingTable, int]]
+        self, request: ServingQuestion, rows: Sequence[tuple[ServingTable, int]]
     ) -> list[Contender[ServingTable]]:
         """The rows as contenders; their trials also take the time until the engine serves."""
         return [
             each._replace(trial_minutes=TRIAL_MINUTES + each.table.options[each.row].ready.seconds / 60)
-            for each in super().looked_at(request, options, rows)
+            for each in super().looked_at(request, rows)
         ]
 
     def constraints(self, request: ServingQuestion) -> Iterator[Constraint]:
@@ -423,11 +418,9 @@ class ServingTask(
             *(TimeAmount(limit.field, request.declared[limit.field].option) for limit in request.time_limits),
             Whole("context_tokens", "--max-context", most=False),
             Amount("max_ready_seconds", "--max-ready-s"),
+            *([Whole("max_count", "--max-count")] if request.targets else []),
         )
-        yield from (amount for amount in amounts if getattr(request, amount.name) is not None)
-        if request.targets:
-            yield Whole("max_count", "--max-count")
-        yield from of_place(request, Choice("tensor_parallel", "--tensor-parallel", None))
+        return constraints_of(request, amounts, Choice("tensor_parallel", "--tensor-parallel", None))
 
     def needs(self, name: str, request: ServingQuestion, table: ServingTable) -> Floats:
         rates, options, level = table.rates, table.options, deciding_level(request)

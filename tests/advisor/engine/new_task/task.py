@@ -10,7 +10,7 @@ from advisor.domain import Rejected, Spec
 from advisor.domain.decision import Judged
 from advisor.engine.candidates import judged_offer, offers_in, place_query
 from advisor.engine.columns import OptionTable
-from advisor.engine.constraints import Amount, of_place
+from advisor.engine.constraints import Amount, constraints_of
 from advisor.engine.disks import disks_by_price
 from advisor.engine.limits import Limit
 from advisor.engine.task import Task
@@ -55,10 +55,7 @@ class Renderer(Task):
             limits.append(Limit("over_max_price", table.usd <= request.max_usd_per_hour, -table.usd))
         return limits
 
-    def cost(self, request, table):
-        return table.usd
-
-    def worst_cost(self, request, table):
+    def cost(self, request, table, level=None):
         return table.usd
 
     def candidate_cost(self, request, candidate):
@@ -78,17 +75,15 @@ class Renderer(Task):
     def shortfall(self, request, table, row, reason):
         return Message("{rate:g} frames/s", code=reason, rate=float(table.sure[row]))
 
-    def assumptions(self, request, options, chosen):
+    def assumptions(self, request, chosen):
         return (Message("a scene of {gib} GiB", gib=10),)
 
     def warnings(self, chosen, today):
         return ()
 
     def constraints(self, request):
-        yield Amount("target_frames_per_second", "--fps", most=False)
-        if request.max_usd_per_hour is not None:
-            yield Amount("max_usd_per_hour", "--max-price")
-        yield from of_place(request)
+        fps = Amount("target_frames_per_second", "--fps", most=False)
+        return constraints_of(request, (fps, Amount("max_usd_per_hour", "--max-price")))
 
     def needs(self, name, request, table):
         return table.usd if name == "max_usd_per_hour" else table.sure
@@ -99,7 +94,7 @@ class Renderer(Task):
     def contenders(self, request, options, table, limit):
         may = (table.sure < request.target_frames_per_second) & (table.usd < limit)
         may &= 2 * table.sure >= request.target_frames_per_second
-        return self.looked_at(request, options, [(table, row) for row in np.flatnonzero(may).tolist()])
+        return self.looked_at(request, [(table, row) for row in np.flatnonzero(may).tolist()])
 
 
 class Table(OptionTable, frozen=True, kw_only=True):
