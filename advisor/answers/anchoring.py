@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog
@@ -22,6 +20,7 @@ from advisor.models.performance.memory.steps import has_memory
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.performance.own_networks import STAND_IN, facts_of_own, kernels_from, peaks_of
 from advisor.models.performance.step_times import fastest_seconds, is_same_card
+from advisor.questions.network import NetworkQuestion
 from advisor.sweeps.anchors import AnchorFile, read_anchor
 
 
@@ -34,21 +33,19 @@ class Anchored(NamedTuple):
     fastest: Workload | None = None
 
 
-def anchored_model(
-    model: PerformanceModel, catalog: Catalog, workload: AnchoredWorkload, files: Sequence[Path]
-) -> Anchored:
-    """The model conditioned on the anchors in `files`, and on what torch traces of a user's network. It is
+def anchored_model(model: PerformanceModel, catalog: Catalog, question: NetworkQuestion) -> Anchored:
+    """The model conditioned on the question's anchors, and on what torch traces of a user's network. It is
     `model` itself where there is neither. Raises `UsageError` for a file that is no anchor, one of another
     network, task, precision, device or software, or that contradicts itself; for a GPU without a data sheet;
     and for a user's network that torch cannot trace."""
-    if workload.task is Task.PREPROCESSING and files:
+    if question.task is Task.PREPROCESSING and question.anchor:
         raise UsageError(
             "an anchor is of a GPU, and preprocessing uses none", hint="leave it out", field="anchor"
         )
-    if not files:
-        return _without_anchors(model, workload)
+    if not question.anchor:
+        return _without_anchors(model, question)
     sheets = partial(sheet_of, sheets=catalog.gpus)
-    read = [read_anchor(path, sheets, workload.named_precision) for path in files]
+    read = [read_anchor(path, sheets, question.precision or Precision.FP32) for path in question.anchor]
     warnings = [
         Message("{origin} does not count: {reason}", origin=row.origin, reason=one_line(row.reason))
         for file in read
@@ -57,17 +54,17 @@ def anchored_model(
     ]
     scaling = tuple(row for file in read for row in file.scaling)
     model = replace(model, scaling_rows=scaling)
-    known = model.table.knows(workload.network)
+    known = model.table.knows(question.network)
     if (
         scaling
         and known
-        and workload.task is Task.TRAINING
+        and question.task is Task.TRAINING
         and not any(file.observations or file.refused for file in read)
     ):
         return Anchored(model, tuple(_shortened(warnings)))
-    facts = None if known else _own_facts(workload, read, warnings)
-    anchors = anchors_of(model, workload, read, facts)
-    needed = _memory_function(workload, anchors, warnings) if facts else None
+    facts = None if known else _own_facts(question, read, warnings)
+    anchors = anchors_of(model, question, read, facts)
+    needed = _memory_function(question, anchors, warnings) if facts else None
     if facts and facts.stand_in:
         model = replace(model, step_times=model.step_times.of_any_network(facts, catalog.cards))
     known_model = _conditioned(model, anchors, facts, needed, warnings)
@@ -98,14 +95,14 @@ def _conditioned(
     return replace(model, table=table, step_times=step_times, card_mib_of=needed)
 
 
-def _without_anchors(model: PerformanceModel, workload: AnchoredWorkload) -> Anchored:
-    if not is_own_code(workload.network) or workload.task is Task.PREPROCESSING:
+def _without_anchors(model: PerformanceModel, question: NetworkQuestion) -> Anchored:
+    if not is_own_code(question.network) or question.task is Task.PREPROCESSING:
         return Anchored(model, ())
     from advisor.answers.measuring import checked_reference
     from advisor.answers.own_networks import captured_facts, traced_memory
 
-    own = captured_facts(checked_reference(workload.network), workload.task)
-    needed = traced_memory(workload.network, workload.task, workload.named_precision)
+    own = captured_facts(checked_reference(question.network), question.task)
+    needed = traced_memory(question.network, question.task, question.precision or Precision.FP32)
     unmeasured = replace(model, table=bundled_networks().with_own(own), card_mib_of=needed)
     note = Message(
         "{network} was never measured: `advisor measure` and {anchor} narrow its intervals",
@@ -116,20 +113,20 @@ def _without_anchors(model: PerformanceModel, workload: AnchoredWorkload) -> Anc
 
 
 def _own_facts(
-    workload: AnchoredWorkload, files: Sequence[AnchorFile], warnings: list[Message]
+    question: NetworkQuestion, files: Sequence[AnchorFile], warnings: list[Message]
 ) -> NetworkFacts:
     """Facts of a network that is missing in the table: from its anchor, else traced with torch."""
-    name = workload.network
+    name = question.network
     shape = next((file.input_shape for file in files if file.input_shape), None)
     for file in files:
         kernels = kernels_from(file.captured, str(file.path))
-        if workload.task in kernels:
+        if question.task in kernels:
             return facts_of_own(name, kernels, input_shape=shape)
     if is_own_code(name):
         from advisor.answers.own_networks import captured_facts
 
         try:
-            return captured_facts(name, workload.task)
+            return captured_facts(name, question.task)
         except UsageError as error:
             warnings.append(Message("{error}; its anchor alone answers", error=error.message))
     warnings.append(
@@ -148,24 +145,24 @@ def _own_facts(
 
 
 def _memory_function(
-    workload: AnchoredWorkload, anchors: Sequence[Observation], warnings: list[Message]
+    question: NetworkQuestion, anchors: Sequence[Observation], warnings: list[Message]
 ) -> Callable[[Workload], float]:
     """The function from a workload to the card memory in MiB that it needs, by table, anchors or a trace."""
-    if has_memory(workload.network):
+    if has_memory(question.network):
         return needed_card_mib
     seen = peaks_of(anchors)
-    if not seen.peaks and is_own_code(workload.network):
+    if not seen.peaks and is_own_code(question.network):
         from advisor.answers.own_networks import traced_memory
 
         try:
-            return traced_memory(workload.network, workload.task, workload.named_precision)
+            return traced_memory(question.network, question.task, question.precision or Precision.FP32)
         except AdvisorError as error:
             warnings.append(Message("{error}", error=error.message))
     if not seen.peaks:
         warnings.append(
             Message(
                 "the GPU memory of {network} is not known: nothing is rejected for it",
-                network=workload.network,
+                network=question.network,
             )
         )
     return seen.needed_card_mib
@@ -183,37 +180,24 @@ _MOST_NAMED = 3
 _SAME_STEP_FACTOR = 1.5
 
 
-class AnchoredWorkload(Struct, frozen=True, kw_only=True):
-    """The workload that anchors must be of: a name or `path/file.py:build`; `precision` None accepts any."""
-
-    network: str
-    task: Task
-    precision: Precision | None
-
-    @property
-    def named_precision(self) -> Precision:
-        """The precision of a measurement whose file names none."""
-        return self.precision or Precision.FP32
-
-
 def anchors_of(
     model: PerformanceModel,
-    workload: AnchoredWorkload,
+    question: NetworkQuestion,
     files: Sequence[AnchorFile],
     facts: NetworkFacts | None,
 ) -> list[Observation]:
     """The anchor rows (at least one) of the question's workload, renamed to its network. `facts` are given
     for a network that is missing in the table. Raises `UsageError` where no row fits, for a step faster than
     its GPU can compute, and for two contradictory measurements of one step."""
-    rows = [row for file in files for row in _rows_of_network(file, workload, model)]
+    rows = [row for file in files for row in _rows_of_network(file, question, model)]
     fitting = [
         row
         for row in rows
-        if row.workload.task is workload.task and workload.precision in (None, row.workload.precision)
+        if row.workload.task is question.task and question.precision in (None, row.workload.precision)
     ]
     if not fitting:
-        raise _no_anchor_error(workload, files, rows)
-    anchors = [_renamed(row, workload.network, is_own=facts is not None) for row in fitting]
+        raise _no_anchor_error(question, files, rows)
+    anchors = [_renamed(row, question.network, is_own=facts is not None) for row in fitting]
     for anchor in anchors:
         _refuse_impossible(anchor, facts or model.table.of(anchor.workload))
     _refuse_contradictions(anchors)
@@ -248,21 +232,21 @@ def _renamed(row: Observation, network: str, *, is_own: bool) -> Observation:
 
 
 def _rows_of_network(
-    file: AnchorFile, workload: AnchoredWorkload, model: PerformanceModel
+    file: AnchorFile, question: NetworkQuestion, model: PerformanceModel
 ) -> Iterator[Observation]:
     """The file's rows of the network, by name; a user's network matches the only unknown one in the file."""
     names = {row.workload.network for row in file.observations} - {""}
     own = {name for name in names if not model.table.knows(name)}
-    is_builtin = model.table.knows(workload.network)
+    is_builtin = model.table.knows(question.network)
     for row in file.observations:
         name = row.workload.network
-        named = name.casefold() in ("", workload.network.casefold())
+        named = name.casefold() in ("", question.network.casefold())
         if named or (not is_builtin and own == {name}):
             yield row
 
 
 def _no_anchor_error(
-    workload: AnchoredWorkload, files: Sequence[AnchorFile], rows: Sequence[Observation]
+    question: NetworkQuestion, files: Sequence[AnchorFile], rows: Sequence[Observation]
 ) -> UsageError:
     names = tuple(str(file.path) for file in files)
     measured = [row.workload for row in rows or [row for file in files for row in file.observations]]
@@ -270,9 +254,9 @@ def _no_anchor_error(
         return UsageError(
             "no anchor in {files} is of {network} {task} in {precision}, but of {others}",
             files=names,
-            network=workload.network,
-            task=workload.task,
-            precision=workload.precision or "any precision",
+            network=question.network,
+            task=question.task,
+            precision=question.precision or "any precision",
             others=sorted({f"{other.network} {other.task} in {other.precision}" for other in measured}),
             field="anchor",
             hint="ask for what they are of",

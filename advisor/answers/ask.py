@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from advisor.answers import networks
-from advisor.answers.answer import Answer, Recommended
-from advisor.answers.context import Context, load_context
+from advisor.answers.context import Answer, Context, Recommended, load_context
 from advisor.catalog import Catalog, load_catalog
 from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
 from advisor.questions.listings import Sources

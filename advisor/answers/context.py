@@ -1,14 +1,17 @@
-"""The data that answers a question: the catalogue, the predictor, and notes on what they leave out."""
+"""What all answers share: the catalogue, the predictor and notes on what they leave out, and the formats."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.answers.anchoring import AnchoredWorkload, anchored_model
+from advisor.answers.anchoring import anchored_model
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import DataKind, DatasetProfile
@@ -16,7 +19,8 @@ from advisor.domain.money import term_hours
 from advisor.domain.results import CURRENCY, DECIDES, UNPRICED
 from advisor.domain.workload import is_own_code, names_a_file
 from advisor.engine.candidates import offers_in, place_query
-from advisor.errors import CANNOT_RUN, UsageError, UsageErrors
+from advisor.engine.no_offer import no_offer
+from advisor.errors import CANNOT_RUN, NoOfferError, UsageError, UsageErrors
 from advisor.files import own_model_path
 from advisor.messages import FieldName, Message
 from advisor.models.performance import load_model
@@ -26,11 +30,13 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.settled import settled_network
 from advisor.questions.spec import SpecQuestion
 from advisor.render.document import Sources as SourcesDocument
+from advisor.render.document import document_yaml, plain, with_messages
+from advisor.render.tables import flat_rows, recommendation_csv
+from advisor.render.views.brief import brief_text
 from advisor.render.views.compare import Misfit
+from advisor.render.views.whole import EVERY, NEAREST, recommendation_markdown, whole_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from advisor.models.performance import PerformanceModel
     from advisor.models.performance.networks import NetworkFacts
 
@@ -51,21 +57,12 @@ class Context(NamedTuple):
 
     def sources(self) -> SourcesDocument:
         """The identities of the model and the catalogue, for an answer's document."""
-        return sources_of(self.catalog, self.model.id, self.model.trained_on, self.model.error_percent)
-
-
-def sources_of(
-    catalog: Catalog, model_id: str, trained_on: str, error_percent: float | None = None, anchors: int = 0
-) -> SourcesDocument:
-    """The identities of a model and the catalogue, for an answer's document."""
-    return SourcesDocument(
-        model_id=model_id,
-        trained_on=trained_on,
-        error_percent=error_percent,
-        catalog_as_of=catalog.as_of.isoformat(),
-        catalog_sources=tuple(catalog.sources),
-        anchors=anchors,
-    )
+        return SourcesDocument(
+            catalog=self.catalog,
+            model_id=self.model.id,
+            trained_on=self.model.trained_on,
+            error_percent=self.model.error_percent,
+        )
 
 
 def load_context(sources: Sources | None = None) -> Context:
@@ -102,13 +99,11 @@ def profile_of(path: Path, facts: NetworkFacts) -> DatasetProfile:
 def with_anchors(context: Context, question: W) -> tuple[Context, W]:
     """The context conditioned on the question's anchors, and the question with the network's new name."""
     name, table = question.network, context.model.table
-    files = question.anchor
-    if not files and not is_own_code(name):
+    if not question.anchor and not is_own_code(name):
         return context, question
     own = name if names_a_file(name) else name.lower()
     question = question.replace(network=table.find(name).name if table.knows(name) else own)
-    workload = AnchoredWorkload(network=question.network, task=question.task, precision=question.precision)
-    anchored = anchored_model(context.model, context.catalog, workload, files)
+    anchored = anchored_model(context.model, context.catalog, question)
     if anchored.fastest and question.precision is None:
         layout = question.memory_format or anchored.fastest.memory_format
         question = question.replace(precision=anchored.fastest.precision, memory_format=layout)
@@ -202,3 +197,70 @@ def results_and_misfits(
     if not known:
         raise UsageErrors(errors)
     return known, misfits
+
+
+# Formats of a whole recommendation; those of `render.export` are files that start the recommended spec.
+FORMATS = ("json", "yaml", "csv", "md")
+_WRITERS = {"yaml": document_yaml, "csv": recommendation_csv, "md": recommendation_markdown}
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The engine's record of an answer, and the functions that write it on demand. `message_document` returns
+    the JSON document with translatable messages for sentences. `text` of a recommendation takes the number of
+    specs to show. `columns` of a comparison are the paths in the document's rows of its flat rows'
+    columns."""
+
+    result: Any
+    message_document: Callable[[], dict[str, Any]]
+    text: Callable[..., str]
+    notes: Sequence[Message | str] = ()
+    columns: Mapping[str, str] = {}
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document, with unrounded numbers."""
+        document: dict[str, Any] = plain(self.message_document())
+        return document
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of a comparison, as flat records."""
+        return flat_rows(self.document()["rows"], self.columns)
+
+
+def recommendation_text(
+    question: Any, document: Callable[[], dict[str, Any]], *, everything: bool = False
+) -> Callable[[int | None], str]:
+    """The function that writes a recommendation as text: in a dozen rows, or whole where the caller gives a
+    number of specs, the question wants an explanation, or `everything` is set."""
+    everything = everything or question.explain or question.explain_rejected
+    room = EVERY if question.explain_rejected else NEAREST
+
+    def text(specs: int | None = None) -> str:
+        if not everything and specs is None:
+            return brief_text(document())
+        return whole_text(None, document(), room)
+
+    return text
+
+
+class Recommended(Answer, frozen=True, kw_only=True):
+    """A recommendation; `start_file` writes a file that starts its spec."""
+
+    start_file: Callable[[str], str]
+
+    def no_offer(self) -> Message:
+        """Why no spec is left, with the nearest one and what to relax."""
+        return no_offer(self.result)
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document, with unrounded numbers and the parameters of its sentences."""
+        return with_messages(self.message_document())
+
+    def written(self, name: str) -> str:
+        """The answer in one of `FORMATS`, or the file of format `name` that starts the recommended spec."""
+        if name == "json":
+            return json.dumps(self.document(), indent=2, allow_nan=False) + "\n"
+        if name in FORMATS:
+            return _WRITERS[name](self.document())
+        if self.result.chosen is None:
+            raise NoOfferError(self.no_offer())
+        return self.start_file(name)

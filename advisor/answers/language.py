@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import FORMATS, Answer, Recommended, recommendation_text
-from advisor.answers.context import omission_notes, region_notes, results_and_misfits, sources_of
+from advisor.answers.context import (
+    FORMATS,
+    Answer,
+    Recommended,
+    omission_notes,
+    recommendation_text,
+    region_notes,
+    results_and_misfits,
+)
 from advisor.catalog import Catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import (
@@ -25,7 +32,6 @@ from advisor.domain.language import (
 )
 from advisor.domain.words import MADE_ON_LOAD, SIXTEEN_BIT, LlmEngine
 from advisor.engine.decide import recommend
-from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxed
 from advisor.engine.tasks.language import Cards
 from advisor.engine.tasks.serving.options import kv_precision_of, serving_memory_of
@@ -122,7 +128,7 @@ def _prepared(catalog: Catalog, question: ServingQuestion | TuningQuestion) -> _
     return _Prepared(
         TuningTask(catalog, model, predictor),
         settled_tuning(question, model, catalog),
-        sources_of(catalog, predictor.id, predictor.trained_on),
+        Sources(catalog=catalog, model_id=predictor.id, trained_on=predictor.trained_on),
         finetuning_document,
         notes=tuple(owner_notes(question)),
     )
@@ -155,7 +161,12 @@ def _prepared_serving(catalog: Catalog, question: ServingQuestion) -> _Prepared:
     return _Prepared(
         ServingTask(catalog, model, predictor.conditioned(observations), draft_of(question)),
         request,
-        sources_of(catalog, digest.hexdigest()[:16], trained_on, anchors=len(question.anchor)),
+        Sources(
+            catalog=catalog,
+            model_id=digest.hexdigest()[:16],
+            trained_on=trained_on,
+            anchors=len(question.anchor),
+        ),
         generation_document,
         notes=(
             *owner_notes(question),
@@ -213,7 +224,6 @@ def recommended(
         result=result,
         message_document=document,
         text=recommendation_text(question, document),
-        no_offer=partial(no_offer, result),
         start_file=partial(_start_file, result, question),
     )
 

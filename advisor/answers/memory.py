@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer
+from advisor.answers.context import Answer
 from advisor.answers.measuring import checked_reference
+from advisor.answers.own_networks import traced_profile
 from advisor.catalog import Catalog
 from advisor.domain import Gpu, Precision, Task
 from advisor.domain.workload import is_own_code
-from advisor.errors import MeasuringError, UsageError
+from advisor.errors import UsageError
 from advisor.extras import install_hint
 from advisor.models.performance.memory.peak import (
     MemoryAnswer,
@@ -27,20 +25,13 @@ from advisor.models.performance.memory.peak import (
     gpu_peak,
     largest_batch,
 )
-from advisor.models.performance.memory.steps import (
-    Conditions,
-    MemoryProfile,
-    Optimizer,
-    bundled_profile,
-    profile_from,
-)
+from advisor.models.performance.memory.steps import Conditions, MemoryProfile, Optimizer, bundled_profile
 from advisor.models.performance.networks import bundled_networks
 from advisor.questions.fields import error_in
 from advisor.questions.network import MemoryQuestion
 from advisor.questions.settled import language_hint, wanted_cards
 from advisor.questions.values import GpuFilter
 from advisor.render.views.memory import memory_document, memory_text
-from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _SQUARE, _TOKENS = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?"), re.compile(r"seq:[1-9][0-9]{0,5}")
 DEFAULT_OPTIMIZER = "momentum"
@@ -116,10 +107,6 @@ def _side(text: str | None) -> int | None:
     return int(match.group(1))
 
 
-COMMAND = (sys.executable, "-P", "-m", "advisor.models.zoo.memory_worker")
-_PATIENCE_SECONDS = 900.0
-
-
 def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> MemoryAnswer:
     """The memory answer for GPUs of (name, MiB). Only a network outside the memory table needs torch. Raises
     what `memory_of_network` raises."""
@@ -181,23 +168,3 @@ def _profile(question: Question, steps: Sequence[str]) -> MemoryProfile:
             "tracing {network} needs torch", network=reference, field="model", hint=install_hint("sweep")
         )
     return traced_profile(reference, steps, question.pixels)
-
-
-def traced_profile(reference: str, steps: Sequence[str], pixels: int | None = None) -> MemoryProfile:
-    """The memory profile that a separate process traces; `steps` are values of `Conditions.step`."""
-    job = {"reference": reference, "pixels": pixels, "steps": steps}
-    with started_worker([*COMMAND, json.dumps(job)]) as worker:
-        try:
-            profile = worker.answer("profile", time.monotonic() + _PATIENCE_SECONDS)
-            return profile_from(reference, profile)
-        except WorkerLate as error:
-            raise MeasuringError(
-                f"tracing took more than {_PATIENCE_SECONDS / 60:g} minutes; ask for a smaller --input-size"
-            ) from error
-        except WorkerEnded as error:
-            raise UsageError(
-                "tracing {network} failed: {reason}",
-                hint="run the file by itself to see where",
-                network=reference,
-                reason=worker.last_output(),
-            ) from error

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer, Recommended, recommendation_text
 from advisor.answers.context import (
+    Answer,
     Context,
+    Recommended,
     omission_notes,
+    recommendation_text,
     region_notes,
     results_and_misfits,
     unconverted_notes,
@@ -31,7 +33,6 @@ from advisor.engine.explaining import (
     with_cheaper_specs,
     with_settings,
 )
-from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxed
 from advisor.engine.single import on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
@@ -148,7 +149,6 @@ def _answer(
         result=result,
         message_document=document,
         text=recommendation_text(question, document, everything=question.pareto),
-        no_offer=partial(no_offer, result),
         relaxed=partial(_relaxed, result, question, context, preparations),
         start_file=lambda name: export(result.ranked[0], name),
         context=context,

@@ -4,22 +4,25 @@ Output of the user's code goes to stderr: stdout belongs to the answer, which ma
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from advisor.domain import Precision, Task, Workload
-from advisor.errors import UsageError
+from advisor.errors import MeasuringError, UsageError
 from advisor.extras import install_command
 from advisor.messages import FieldName, Message
 from advisor.models.performance.memory.peak import card_mib, gpu_peak
-from advisor.models.performance.memory.steps import Conditions
+from advisor.models.performance.memory.steps import Conditions, MemoryProfile, profile_from
 from advisor.models.performance.networks import OPERATION, NetworkFacts
 from advisor.models.performance.own_networks import facts_of_own
+from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 if TYPE_CHECKING:
     from advisor.models.zoo.opening import Runnable
@@ -120,8 +123,6 @@ def _input(network: Runnable) -> dict[str, Any]:
 def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[[Workload], float]:
     """The function from a workload of a user's network to the card memory in MiB that it fits. Raises what
     `advisor memory` raises."""
-    from advisor.answers.memory import traced_profile
-
     # Mixed precision is traced, too: answers say how much memory it would save.
     steps = {
         Conditions(task=task, batch_size=1, precision=kind).step: None for kind in (precision, Precision.AMP)
@@ -134,3 +135,27 @@ def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[
         return card_mib(gpu_peak(profile, conditions).upper_mib)
 
     return needed
+
+
+_COMMAND = (sys.executable, "-P", "-m", "advisor.models.zoo.memory_worker")
+_PATIENCE_SECONDS = 900.0
+
+
+def traced_profile(reference: str, steps: Sequence[str], pixels: int | None = None) -> MemoryProfile:
+    """The memory profile that a separate process traces; `steps` are values of `Conditions.step`."""
+    job = {"reference": reference, "pixels": pixels, "steps": steps}
+    with started_worker([*_COMMAND, json.dumps(job)]) as worker:
+        try:
+            profile = worker.answer("profile", time.monotonic() + _PATIENCE_SECONDS)
+            return profile_from(reference, profile)
+        except WorkerLate as error:
+            raise MeasuringError(
+                f"tracing took more than {_PATIENCE_SECONDS / 60:g} minutes; ask for a smaller --input-size"
+            ) from error
+        except WorkerEnded as error:
+            raise UsageError(
+                "tracing {network} failed: {reason}",
+                hint="run the file by itself to see where",
+                network=reference,
+                reason=worker.last_output(),
+            ) from error

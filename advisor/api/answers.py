@@ -13,7 +13,7 @@ from advisor.errors import NoOfferError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from advisor.answers import answer as answers
+    from advisor.answers import context as answers
     from advisor.render.blocks import Leaf, Part
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 import click
 
 from advisor.answers import ask
-from advisor.answers.answer import FORMATS
+from advisor.answers.context import FORMATS
 from advisor.cli.questions import SectionedCommand, output_in, question_options, typed_option
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message

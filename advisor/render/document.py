@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from advisor.catalog import Catalog
 from advisor.domain import InstancePrediction, OnGpu, Recommendation
 from advisor.domain.decision import RELAXING_STOPPED
 from advisor.domain.words import LanguageTask
-from advisor.messages import FieldName, Message
+from advisor.messages import FieldName, Message, code_of
 from advisor.naming import asked_of, others_text
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.reading import question_document
@@ -43,14 +44,13 @@ SCHEMA = "advisor.recommendation/1"
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The performance model and the catalogue behind an answer. `error_percent` is None if no single number
+    """The catalogue and the performance model behind an answer. `error_percent` is None if no single number
     is meaningful (docs/internals/language.md). `anchors` counts the user's own measurements of endpoints."""
 
+    catalog: Catalog
     model_id: str
     trained_on: str
-    error_percent: float | None
-    catalog_as_of: str
-    catalog_sources: tuple[str, ...]
+    error_percent: float | None = None
     anchors: int = 0
 
     def performance_model(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
     def blocks(self) -> dict[str, dict[str, Any]]:
         """Return the document's `performance_model` and `catalog`."""
-        catalog = {"as_of": self.catalog_as_of, "sources": list(self.catalog_sources)}
+        catalog = {"as_of": self.catalog.as_of.isoformat(), "sources": list(self.catalog.sources)}
         return {"performance_model": self.performance_model(), "catalog": catalog}
 
 
@@ -106,7 +106,6 @@ def shared_document(
     if answer.safe not in (None, *answer.ranked) and answer.request.max_results > 1:
         # The safe spec, which needs no trial, is always among the alternatives.
         others = [*others[: max(0, answer.request.max_results - 2)], answer.safe]
-    codes = {getattr(warning, "code", None) for warning in answer.warnings}
     behind_it = sources.blocks()
     behind_it["catalog"] |= {
         "offers_considered": answer.offers_considered,
@@ -132,7 +131,7 @@ def shared_document(
         "live": None,
         "relax": [relaxation_block(each, block_of(each.gives)) for each in answer.relaxations],
         # The code of the warning that the search for what to relax stopped early.
-        "relax_stopped": RELAXING_STOPPED if RELAXING_STOPPED in codes else None,
+        "relax_stopped": RELAXING_STOPPED if RELAXING_STOPPED in map(code_of, answer.warnings) else None,
         "pareto": [],
         "other_settings": [],
         "assumptions": list(answer.assumptions),

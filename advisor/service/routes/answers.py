@@ -10,8 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from advisor.answers import ask
-from advisor.answers.answer import Answer, Recommended
-from advisor.answers.context import Context
+from advisor.answers.context import Answer, Context, Recommended
 from advisor.answers.networks import NetworkRecommended, recommended
 from advisor.engine import Preparations
 from advisor.questions import commands

@@ -2,6 +2,7 @@
 
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 from msgspec.structs import replace
@@ -28,8 +29,7 @@ SOURCES = Sources(
     model_id="5e4f3a2b1c0d9e8f",
     trained_on="3,359 rows",
     error_percent=9.5,
-    catalog_as_of="2026-07-20",
-    catalog_sources=("a price list",),
+    catalog=SimpleNamespace(as_of=date(2026, 7, 20), sources=("a price list",)),
 )
 
 

@@ -1,8 +1,10 @@
 """The same answer in every format, golden bytes, one screen of text; tests/corpus has text and JSON."""
 
 import json
+from datetime import date
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -36,8 +38,7 @@ SOURCES = Sources(
     model_id="0123456789abcdef",
     trained_on="24 trials",
     error_percent=6.5,
-    catalog_as_of="2026-07-20",
-    catalog_sources=("a price list",),
+    catalog=SimpleNamespace(as_of=date(2026, 7, 20), sources=("a price list",)),
 )
 HOURS = Span(lower=43.2, median=52.31, upper=63.42)
 UNSURE = replace(HOURS, upper=float("inf"))
