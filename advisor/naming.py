@@ -40,7 +40,7 @@ _OTHER = Message("{count:,} {reason}")
 
 
 def counted_reasons(counts: Mapping[str, int]) -> Message:
-    """How many instance types each reason rejected: '1,317 too slow, 7 with missing facts'."""
+    """The number of instance types that each reason rejected: '1,317 too slow, 7 with missing facts'."""
     counted = (
         Message(_COUNTED.get(reason, _OTHER).text, count=count, reason=reason.replace("_", " "))
         for reason, count in counts.items()
@@ -56,7 +56,7 @@ _LATENT_CHANNELS, _LATENT_PIXELS = (4, 16), 8
 
 
 def covers_clouds(request: SpecQuestion) -> bool:
-    """Whether a question covers more than one cloud."""
+    """True if a question covers more than one cloud."""
     return request.cloud == _EVERY_CLOUD
 
 

@@ -248,7 +248,7 @@ class Recommended(Answer, frozen=True, kw_only=True):
     start_file: Callable[[str], str]
 
     def no_offer(self) -> Message:
-        """Why no spec is left, with the nearest one and what to relax."""
+        """The reason why no spec is left, with the nearest one and what to relax."""
         return no_offer(self.result)
 
     def document(self) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def language_models_document(search: str | None) -> dict[str, Any]:
 
 
 def _is_like(search: str, *texts: str) -> bool:
-    """Whether one of the texts contains `search`, or matches it as a pattern, in any case of letters."""
+    """True if one of the texts contains `search`, or matches it as a pattern, in any case of letters."""
     wanted = search.casefold()
     if any(sign in wanted for sign in "*?["):
         return any(fnmatchcase(text.casefold(), wanted) for text in texts)
@@ -169,7 +169,7 @@ class Listed(NamedTuple):
     info: NetworkInfo | None
 
     def matches(self, search: str) -> bool:
-        """Whether its name, title or family contains `search`, or matches it as a pattern."""
+        """True if its name, title or family contains `search`, or matches it as a pattern."""
         title = self.info.title if self.info else ""
         bare = self.name.rpartition("/")[2]
         return _is_like(search, self.name, f"{self.entry.library}/{bare}", title, self.entry.family)

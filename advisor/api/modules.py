@@ -189,13 +189,13 @@ def with_way_out(error: AdvisorError, values: Mapping[str, Any]) -> None:
 
 
 def is_config(value: object) -> bool:
-    """Whether a value looks like a configuration of `transformers`; `transformers` is not imported."""
+    """True if a value looks like a configuration of `transformers`; `transformers` is not imported."""
     has_both = hasattr(value, "to_json_file") and hasattr(value, "model_type")
     return has_both and not isinstance(value, type)
 
 
 def is_module(value: object) -> bool:
-    """Whether a value is a `torch.nn.Module`; torch is not imported to find out."""
+    """True if a value is a `torch.nn.Module`; torch is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.nn.Module)
 

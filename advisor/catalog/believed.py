@@ -31,7 +31,7 @@ OTHER_SIZE = "the line has other vCPUs or RAM than the type has"
 
 
 def why_not_believed(usd: float, known: Catalog, cloud: str, name: str, region: str, market: Market) -> str:
-    """Why a price is implausible; "" where it is plausible, or no known price compares with it.
+    """The reason why a price is implausible; "" where it is plausible, or no known price compares with it.
 
     It is compared with the price of the same market and region. Without one, an on-demand price is compared
     with that of the most similar region name, any other with the on-demand price. Small steps add up, so it
@@ -86,7 +86,7 @@ def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets:
 
 
 def _has_other_gpus(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> bool:
-    """Whether a line has other GPUs than the type; lists write shares and other accelerators differently."""
+    """True if a line has other GPUs than the type; lists write shares and other accelerators differently."""
     gpu_count, name = facts.get("gpu_count"), facts.get("gpu_name")
     if known.gpu_name is None:
         return bool(gpu_count) and known.accelerator is None

@@ -164,7 +164,7 @@ class Files(Protocol):
         """Clouds with their price tables, parts with their dates."""
 
     def has(self, path: str) -> bool:
-        """Whether there is this table."""
+        """True if there is this table."""
 
     def table(self, path: str) -> Table:
         """The table at `path`; `DataError` where it is not whole."""
@@ -190,7 +190,7 @@ class BundleFiles:
         self.manifest: Mapping[str, Any] = _read_manifest(folder / MANIFEST)
 
     def has(self, path: str) -> bool:
-        """Whether the bundle has this table."""
+        """True if the bundle has this table."""
         return path in self.manifest["files"]
 
     def table(self, path: str) -> Table:
@@ -226,7 +226,7 @@ def sealed(manifest: Mapping[str, Any]) -> bytes:
 
 
 def is_sealed(content: bytes, manifest: Mapping[str, Any]) -> bool:
-    """Whether `sealed` wrote these bytes."""
+    """True if `sealed` wrote these bytes."""
     digest = str(manifest.get("digest")).encode()
     blank = content.replace(_OWN_DIGEST % digest, _OWN_DIGEST % b"", 1)
     return hashlib.sha256(blank).hexdigest().encode() == digest

@@ -222,7 +222,7 @@ class Catalog:
         return cloud if home and name in home.instances else self._home_of(name, None).name
 
     def is_in_dollars(self, cloud: str) -> bool:
-        """Whether prices of a cloud are known in dollars: a list in euros needs the user's rate."""
+        """True if prices of a cloud are known in dollars: a list in euros needs the user's rate."""
         return self._cloud(cloud).has_rate
 
     def require_cloud(self, cloud: str) -> None:
@@ -264,7 +264,7 @@ class Catalog:
         return self._home_of(name, cloud).order_restrictions(name)
 
     def is_offered(self, name: str, region: str, cloud: str | None = None) -> bool:
-        """Whether a region offers a type."""
+        """True if a region offers a type."""
         homes = (home.instances for home in self._homes(cloud))
         return any(name in types and region in types.regions_of(name) for types in homes)
 

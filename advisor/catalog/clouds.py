@@ -290,7 +290,7 @@ class Cloud(Struct, dict=True, eq=False):
         return self._restrictions.get(name, ())
 
     def restriction(self, name: str, region: str, market: str) -> NotOrderable | None:
-        """Why a type cannot be ordered in a region and on a market; None if it can be."""
+        """The reason why a type cannot be ordered in a region and on a market; None if it can be."""
         there, day = self._overlay.offerings.get((name, region), (False, date.min))
         for known in self.order_restrictions(name):
             listed_since = there and not known.market and known.as_of is not None and day > known.as_of

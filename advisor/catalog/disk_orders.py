@@ -264,7 +264,7 @@ def price_parts(row: Mapping[str, str]) -> PriceParts:
 
 
 def is_nowhere_cheaper(own: PriceParts, other: PriceParts) -> bool:
-    """Whether no size and no rate costs less by `other` than by `own`; False where their tiers differ."""
+    """True if no size and no rate costs less by `other` than by `own`; False where their tiers differ."""
     pairs = zip(own.usd, other.usd, strict=False)
     return own.tiers == other.tiers and all(mine <= theirs for mine, theirs in pairs)
 

@@ -37,7 +37,7 @@ LIVE_MARKETS = (Market.ON_DEMAND, Market.SPOT)
 
 
 def is_live(cloud: str, market: Market) -> bool:
-    """Whether `recommend --live` and `catalog refresh` can fetch such a price."""
+    """True if `recommend --live` and `catalog refresh` can fetch such a price."""
     return cloud in LIVE_CLOUDS and market in LIVE_MARKETS
 
 
@@ -277,7 +277,7 @@ class ImportedFiles:
         self.manifest: Mapping[str, Any] = head
 
     def has(self, path: str) -> bool:
-        """Whether the import has this table."""
+        """True if the import has this table."""
         return path in self.manifest["tables"]
 
     def table(self, path: str) -> Table:

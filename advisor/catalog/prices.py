@@ -203,7 +203,7 @@ class SourceUse(Struct, frozen=True, kw_only=True):
         return (today - self.as_of).days
 
     def is_too_old(self, today: date) -> bool:
-        """Whether an answer with `--strict` refuses its prices."""
+        """True if an answer with `--strict` refuses its prices."""
         return self.max_age_days is not None and self.age_days(today) > self.max_age_days
 
 
@@ -286,19 +286,19 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
 
     @property
     def asks_for_gpu(self) -> bool:
-        """Whether it has a condition that only a GPU can meet."""
+        """True if it has a condition that only a GPU can meet."""
         memory = (self.min_gpu_memory_mib, self.max_gpu_memory_mib)
         return bool(self.gpus) or memory != (None, None) or self.compute_capability.limits
 
     @property
     def asks_for_facts(self) -> bool:
-        """Whether it has a condition on the instance besides its name."""
+        """True if it has a condition on the instance besides its name."""
         host = self.vcpus.limits or self.memory_mib.limits
         return self.asks_for_gpu or host or self.accelerated is not None
 
 
 def matches_instance(known: InstanceType | PartialType, query: OfferQuery, capability: float | None) -> bool:
-    """Whether a type matches, apart from its price. Facts that are unknown of a type do not exclude it,
+    """True if a type matches, apart from its price. Facts that are unknown of a type do not exclude it,
     except its GPU where the query names one."""
     accelerated = known.gpu_name is not None
     if isinstance(known, InstanceType):
@@ -316,19 +316,19 @@ def matches_instance(known: InstanceType | PartialType, query: OfferQuery, capab
 
 
 def has_memory(mib: float | None, least: float | None, most: float | None) -> bool:
-    """Whether a GPU with `mib` of memory is sold as one of `least`..`most` MiB."""
+    """True if a GPU with `mib` of memory is sold as one of `least`..`most` MiB."""
     if least is not None and (mib is None or mib < ECC_SHARE * least):
         return False
     return most is None or (mib is not None and mib <= most)
 
 
 def is_accelerated(instance: InstanceType) -> bool:
-    """Whether a type has a GPU, or another accelerator (which may not run PyTorch at all)."""
+    """True if a type has a GPU, or another accelerator (which may not run PyTorch at all)."""
     return instance.gpu_count > 0 or instance.accelerator is not None
 
 
 def is_gpu(gpu_name: str | None, text: str) -> bool:
-    """Whether a text names the GPU: 'NVIDIA A100 80GB' and 'A100' name 'A100-SXM4-80GB', 'T4' not 'T4G'."""
+    """True if a text names the GPU: 'NVIDIA A100 80GB' and 'A100' name 'A100-SXM4-80GB', 'T4' not 'T4G'."""
     if gpu_name is None:
         return False
     name, wanted = gpu_name.casefold(), text.casefold()
@@ -337,7 +337,7 @@ def is_gpu(gpu_name: str | None, text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_alias(gpu_name: str, text: str) -> bool:
-    """Whether a text is another name of the GPU; cached, since thousands of types have a few cards."""
+    """True if a text is another name of the GPU; cached, since thousands of types have a few cards."""
     from advisor.domain.gpu_names import gpus_named  # few ask for a GPU by name
 
     return bool(gpus_named(text, (gpu_name,)))

@@ -1,4 +1,4 @@
-"""Whether a type can be started and run PyTorch, why not, and which resources it has.
+"""True if a type can be started and run PyTorch, why not, and which resources it has.
 
 Sources of the compute-capability limits (read 2026-11):
 - x86-64: PyTorch's support matrix (RELEASE.md; pytorch/pytorch issue 172352): CUDA 12.6 builds
@@ -181,7 +181,7 @@ def quota_text(allowed: Iterable[tuple[str | None, float]], market: Market | Non
 
 
 def most_startable(offer: Offer, allowed: VcpuQuota) -> float:
-    """How many instances of an offer may be started; infinite where no quota is known."""
+    """The number of instances of an offer that may be started; infinite where no quota is known."""
     _, vcpus = _vcpu_limit(offer, allowed)
     return vcpus if math.isinf(vcpus) else vcpus // offer.instance.vcpus
 
@@ -194,7 +194,7 @@ def vcpus_of_quota(spec: Spec) -> tuple[str | None, float]:
 
 
 def quota_shortfall(offer: Offer, allowed: VcpuQuota) -> str | None:
-    """Why not one instance may be started; None where no known quota forbids it."""
+    """The reason why no instance may be started; None where no known quota forbids it."""
     code, most = _vcpu_limit(offer, allowed)
     needed = offer.instance.vcpus
     if code is None or needed <= most:

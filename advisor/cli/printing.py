@@ -14,7 +14,7 @@ _PER_SECOND = 1  # redraws per second; drawing takes CPU time from what is measu
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether a stream is a terminal on which lines can be redrawn."""
+    """True if a stream is a terminal on which lines can be redrawn."""
     dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
     return stream is not None and stream.isatty() and not dumb
 

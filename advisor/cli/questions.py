@@ -315,7 +315,7 @@ def question_from(kind: Kinds[Q], values: dict[str, Any]) -> Q:
 
 
 def _is_given(value: object) -> bool:
-    """Whether an option without a default was given; a 0.0 was, although it equals False."""
+    """True if an option without a default was given; a 0.0 was, although it equals False."""
     return value is not None and value is not False and value != ()
 
 

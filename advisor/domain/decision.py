@@ -41,7 +41,7 @@ def trial_cost_usd(usd_per_hour: float, minutes: float) -> float:
 
 
 def computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:
-    """Whether the network runs on the instance's CPU, which then is the accelerator."""
+    """True if the network runs on the instance's CPU, which then is the accelerator."""
     return instance.gpu_name is None and workload.task is not Task.PREPROCESSING
 
 
@@ -198,7 +198,7 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether the chosen spec keeps target and limits at the confidence of its bounds."""
+        """True if the chosen spec keeps target and limits at the confidence of its bounds."""
         chosen: AnyCandidate = self.chosen
         required: AnyQuestion = self.request
         return chosen is not None and (chosen.probability or 1.0) >= required.confidence

@@ -110,7 +110,7 @@ def _is_meant(wanted: _Card, card: _Card) -> bool:
 
 
 def _has_form(wanted: str, forms: frozenset[str]) -> bool:
-    """Whether a named form is among a card's: 'SXM' is any SXM; HBM3 means SXM where there is a choice."""
+    """True if a named form is among a card's: 'SXM' is any SXM; HBM3 means SXM where there is a choice."""
     if wanted.startswith("hbm"):
         return wanted != "hbm3" or not forms & {"pcie", "nvl"}
     kind = wanted[:3]
@@ -200,7 +200,7 @@ def identified(
 
 
 def is_card(requested: str, present: Accelerator, sheets: Mapping[str, Gpu]) -> bool:
-    """Whether the GPU present is all of the card that `cuda:<requested>` names. Of several forms the usual
+    """True if the GPU present is all of the card that `cuda:<requested>` names. Of several forms the usual
     one is meant ('H100' is the H100-SXM5-80GB), and any other with the same multiprocessors and memory
     ('A100' is the PCIe card of 40 GB, too)."""
     if present.is_slice:

@@ -26,7 +26,7 @@ class PriceAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> bool:
-        """Whether there is a new price that differs from the known one."""
+        """True if there is a new price that differs from the known one."""
         if self.price is None:
             return False
         return self.before is None or self.price.usd_per_hour != self.before.usd_per_hour
@@ -43,7 +43,7 @@ class LiveChecked(Struct, frozen=True, kw_only=True):
 
     @property
     def verified(self) -> bool:
-        """Whether the region surely offers the type, at a new price."""
+        """True if the region surely offers the type, at a new price."""
         return self.offered is True and self.answer.price is not None
 
 

@@ -15,7 +15,7 @@ _BOARDS = ("-SXM", "GB200-", "GB300-")
 
 
 def is_on_board(gpu_name: str) -> bool:
-    """Whether a GPU comes on a board with NVLink between GPUs: NVIDIA's HGX or Grace Blackwell."""
+    """True if a GPU comes on a board with NVLink between GPUs: NVIDIA's HGX or Grace Blackwell."""
     return any(board in gpu_name for board in _BOARDS)
 
 
@@ -52,22 +52,22 @@ class Accelerator(Struct, frozen=True, kw_only=True):
 
     @property
     def is_gpu(self) -> bool:
-        """Whether a real GPU computes."""
+        """True if a real GPU computes."""
         return self.kind is AcceleratorKind.CUDA
 
     @property
     def is_slice(self) -> bool:
-        """Whether it is a part of a card, which says nothing about the card."""
+        """True if it is a part of a card, which says nothing about the card."""
         return bool(self.slice_profile)
 
     @property
     def is_emulated(self) -> bool:
-        """Whether the known step time of a GPU replaces a real one."""
+        """True if the known step time of a GPU replaces a real one."""
         return self.kind is AcceleratorKind.EMULATED
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the CPU computes."""
+        """True if the CPU computes."""
         return self.kind is AcceleratorKind.CPU
 
 
@@ -203,7 +203,7 @@ class NodeNetwork(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_several_cards(self) -> bool:
-        """Whether the rate takes several network cards, which AWS joins by EFA."""
+        """True if the rate takes several network cards, which AWS joins by EFA."""
         return self.cards > 1
 
 
@@ -287,7 +287,7 @@ def require_positive_fields(record: Struct, names: str) -> None:
 
 
 def is_positive(value: object) -> bool:
-    """Whether a value from a user's file is a finite number above 0; true and "1" are not numbers. JSON
+    """True if a value from a user's file is a finite number above 0; true and "1" are not numbers. JSON
     allows integers larger than any float; they do not count as finite."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
@@ -307,11 +307,11 @@ class Range(Struct, frozen=True):
 
     @property
     def limits(self) -> bool:
-        """Whether it excludes any value."""
+        """True if it excludes any value."""
         return (self.least, self.most) != (None, None)
 
     def __contains__(self, value: float | None) -> bool:
-        """Whether a value is in the range; an unknown one is only in a range without limits."""
+        """True if a value is in the range; an unknown one is only in a range without limits."""
         if value is None:
             return not self.limits
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)

@@ -149,7 +149,7 @@ BARE_STEP = "bare_step"
 
 
 def is_measured(candidate: object) -> bool:
-    """Whether the GPU of a candidate was measured."""
+    """True if the GPU of a candidate was measured."""
     remarks = getattr(getattr(candidate, "prediction", candidate), "extrapolation", ())
     return unmeasured_gpu(remarks) is None
 
@@ -197,7 +197,7 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def network_on_cpu(self) -> bool:
-        """Whether the CPU also computes the network; preprocessing has none."""
+        """True if the CPU also computes the network; preprocessing has none."""
         return self.accelerator.is_cpu and self.workload.task is not Task.PREPROCESSING
 
     @property
@@ -217,12 +217,12 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_augmented(self) -> bool:
-        """Whether its images are cropped at random, as for training, and not at their centre."""
+        """True if its images are cropped at random, as for training, and not at their centre."""
         return bool(self.plan.get("transform", AUGMENTED) == AUGMENTED)
 
     @property
     def reads_in_order(self) -> bool:
-        """Whether its data set is read in stored order, not shuffled."""
+        """True if its data set is read in stored order, not shuffled."""
         return bool(self.plan.get("order") == STORED_ORDER)
 
     @property
@@ -243,12 +243,12 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def overflows_memory(self) -> bool:
-        """Whether the stored data set alone is larger than the memory."""
+        """True if the stored data set alone is larger than the memory."""
         return self.workload.dataset.total_mib > self.resources.memory_mib
 
     @property
     def on_mounted_disk(self) -> bool:
-        """Whether the data are on a mounted disk of the type, which needs no throttling."""
+        """True if the data are on a mounted disk of the type, which needs no throttling."""
         return self.plan.get("disk_source") == MOUNTED
 
     @cached_property
@@ -312,7 +312,7 @@ def stall_share(step_seconds: Sequence[float], period: int = 1) -> float:
 
 
 def _in_rhythm(indices: Sequence[int], period: int) -> bool:
-    """Whether most of these steps have the same position in the loaders' round."""
+    """True if most of these steps have the same position in the loaders' round."""
     if period < 2 or len(indices) < _FEWEST_IN_RHYTHM:
         return False
     return max(Counter(index % period for index in indices).values()) >= 0.75 * len(indices)

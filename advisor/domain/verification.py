@@ -15,7 +15,7 @@ from advisor.domain.results import Measurement, Prediction
 
 
 class Verdict(StrEnum):
-    """Whether a measurement reaches the target; `undecided` where it cannot show that."""
+    """The verdict on a measurement: it reaches the target or not; `undecided` where it cannot show that."""
 
     PASS = "pass"
     MISSED = "missed"

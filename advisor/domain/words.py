@@ -107,7 +107,7 @@ ANY_MARKET = "any"
 
 
 class CloseCallKind(StrEnum):
-    """Whether a close call is about a rejected spec, the chosen one, or the nearest one."""
+    """The spec that a close call is about: a rejected one, the chosen one, or the nearest one."""
 
     CHEAPER_MAY_REACH = "cheaper_may_reach"
     CHOSEN_MAY_MISS = "chosen_may_miss"

@@ -49,7 +49,7 @@ class DatasetProfile(Struct, frozen=True, kw_only=True):
 
     @property
     def is_read(self) -> bool:
-        """Whether it is read from a disk; requests come over the network, one by one."""
+        """True if it is read from a disk; requests come over the network, one by one."""
         return not self.storage_format.endswith("requests")
 
     @property
@@ -128,7 +128,7 @@ def without_the_usual(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_own_code(reference: str) -> bool:
-    """Whether a reference names the user's code (`net.py:build`, `net.py`), not a network of the zoo."""
+    """True if a reference names the user's code (`net.py:build`, `net.py`), not a network of the zoo."""
     return reference.endswith(".py") or ".py:" in reference
 
 
@@ -146,7 +146,7 @@ _FILE = re.compile(
 
 
 def names_a_file(reference: str) -> bool:
-    """Whether a reference is a path or a file name, so that no bundled network is meant."""
+    """True if a reference is a path or a file name, so that no bundled network is meant."""
     return _FILE.match(reference.strip()) is not None
 
 

@@ -177,17 +177,17 @@ def query_of(request: NetworkQuestion) -> OfferQuery:
 
 
 def asks_for_gpu(request: NetworkQuestion) -> bool:
-    """Whether the request excludes instances without a GPU."""
+    """True if the request excludes instances without a GPU."""
     return request.accelerated_only or query_of(request).asks_for_gpu
 
 
 def cpus_may_compete(request: NetworkQuestion) -> bool:
-    """Whether types without a GPU may compute the network: the request does not exclude them."""
+    """True if types without a GPU may compute the network: the request does not exclude them."""
     return request.task is not Task.PREPROCESSING and not asks_for_gpu(request)
 
 
 def cpu_rates_are_known(request: NetworkQuestion) -> bool:
-    """Whether CPUs were measured with the request's settings: eager, contiguous, in fp32."""
+    """True if CPUs were measured with the request's settings: eager, contiguous, in fp32."""
     eager = request.stack is Stack.EAGER and request.memory_format in (None, MemoryFormat.CONTIGUOUS)
     return eager and request.precision in (None, Precision.FP32)
 

@@ -108,7 +108,7 @@ class PriceDoubt(Generic[R, C, A]):
         return draft if draft.answer.chosen is not None else None
 
     def _is_likely_enough(self, candidate: C) -> bool:
-        """Whether a candidate's chance, with the doubt of its price, is as high as the request needs."""
+        """True if a candidate's chance, with the doubt of its price, is as high as the request needs."""
         least = self._request.confidence if self._request.is_sure else EVEN
         return candidate.probability is None or candidate.probability >= least
 

@@ -211,7 +211,7 @@ def _judge_cpus_in_groups(request: NetworkQuestion, cpus: CpuTypes, shown: int, 
 
 
 def _may_lead(request: NetworkQuestion, cpus: CpuTypes, index: int, front: Table | None) -> bool:
-    """Whether a CPU type could be on the front: no spec there is as cheap and as fast."""
+    """True if a CPU type could be on the front: no spec there is as cheap and as fast."""
     if front is None:
         return True
     usd, rate = cpus.usd[index], cpus.most[index] * request.max_count

@@ -50,7 +50,7 @@ def _place_text(request: SpecQuestion) -> Message:
 
 
 def _nothing_runs_text(answer: Judged[Any, Any], where: Message) -> Message:
-    """Why no type runs the work at all."""
+    """The reason why no type runs the work at all."""
     reasons = answer.rejected_by_reason
     if not reasons and answer.request.gpus:
         return Message("no type of {where} has {gpus}", where=where, gpus=" or ".join(answer.request.gpus))

@@ -226,7 +226,7 @@ class Preparations:
         self._prepared = Kept[NetworkQuestion, Prepared](most, _MOST_TABLE_ROWS)
 
     def is_quick(self, request: NetworkQuestion) -> bool:
-        """Whether the answer needs only columns that are prepared already."""
+        """True if the answer needs only columns that are prepared already."""
         return is_plain(request) and bool(self._prepared.known(key_of(request)))
 
     def listing(self, request: NetworkQuestion) -> Listing:

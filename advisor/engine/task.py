@@ -295,7 +295,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return ()
 
     def no_trial(self, request: R) -> Message | None:
-        """Why no trial can run this request; None where one can."""
+        """The reason why no trial can run this request; None where one can."""
         return Message("trials cannot run this kind of work")
 
     def contenders(self, request: R, options: O, table: T, limit: float) -> Iterable[Contender[T]]:

@@ -268,7 +268,7 @@ class NetworkQuestion(spec.SpecQuestion):
 
     @property
     def can_be_measured(self) -> bool:
-        """Whether a trial can run this: eager PyTorch on the network's default input, in a known format, with
+        """True if a trial can run this: eager PyTorch on the network's default input, in a known format, with
         samples on a disk."""
         return (
             self.stack is Stack.EAGER
@@ -286,12 +286,12 @@ class NetworkQuestion(spec.SpecQuestion):
 
     @property
     def ranks_by_price(self) -> bool:
-        """Whether specs are ranked by hourly price; else by the cost of a run, or of a sample."""
+        """True if specs are ranked by hourly price; else by the cost of a run, or of a sample."""
         return self.target_throughput is not None and not self.ends
 
     @property
     def ends(self) -> bool:
-        """Whether the question is about a run of a given length."""
+        """True if the question is about a run of a given length."""
         return self.run_samples is not None
 
     @property

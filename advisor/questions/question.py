@@ -41,12 +41,12 @@ class Field(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is a flag whose default is neither yes nor no, so that "no" has a meaning."""
+        """True if it is a flag whose default is neither yes nor no, so that "no" has a meaning."""
         return isinstance(self.kind, Flag) and self.default is None
 
     @property
     def required(self) -> bool:
-        """Whether it must be given."""
+        """True if it must be given."""
         return self.default is Needed
 
     @property
@@ -115,7 +115,7 @@ class Question(Struct, metaclass=_QuestionType):
         """`UsageError` for fields that contradict each other."""
 
     def differs(self, field: Field) -> bool:
-        """Whether a field has to be given to ask this question: its value is not the default."""
+        """True if a field has to be given to ask this question: its value is not the default."""
         return field.required or bool(getattr(self, field.attribute) != field.value)
 
     def without(self, names: Iterable[str]) -> Self:

@@ -223,7 +223,7 @@ class SpecQuestion(Question):
 
     @property
     def ends(self) -> bool:
-        """Whether the work ends, so that its whole cost decides."""
+        """True if the work ends, so that its whole cost decides."""
         return False
 
     @property
@@ -243,5 +243,5 @@ class SpecQuestion(Question):
 
     @property
     def is_sure(self) -> bool:
-        """Whether bounds must hold at a given confidence; else the expected cost of a miss counts."""
+        """True if bounds must hold at a given confidence; else the expected cost of a miss counts."""
         return self.required_confidence is not None

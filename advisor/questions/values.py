@@ -62,7 +62,7 @@ class GpuFilter(Struct, frozen=True):
         }
 
     def allows(self, card: Gpu) -> bool:
-        """Whether a data sheet is within the ranges; this does not compare names."""
+        """True if a data sheet is within the ranges; this does not compare names."""
         enough = has_memory(card.memory_mib, self.memory_mib.least, self.memory_mib.most)
         return enough and card.capability in self.compute_capability
 

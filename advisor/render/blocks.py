@@ -77,7 +77,7 @@ class Look(Enum):
 
     @property
     def is_number(self) -> bool:
-        """Whether the column's values are numbers, which are flush right."""
+        """True if the column's values are numbers, which are flush right."""
         return self in _WRITERS
 
 

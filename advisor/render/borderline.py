@@ -68,7 +68,7 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
 
 
 class Behind(StrEnum):
-    """Why a spec that also meets the question is not the chosen one."""
+    """The reason why a spec that also meets the question is not the chosen one."""
 
     COST = "cost"
     PRICE = "price"

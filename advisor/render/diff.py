@@ -112,7 +112,7 @@ class Workload(NamedTuple):
         return {key_of(row): row for row in self.section.get("price_throughput") or ()} | named
 
     def rejections(self) -> dict[str, Document]:
-        """Why each type was rejected, keyed by its name."""
+        """The reason why each type was rejected, keyed by its name."""
         return {row["instance_type"]: row for row in self.recommendation["rejected"]}
 
     def not_named(self) -> int:

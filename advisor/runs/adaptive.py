@@ -346,7 +346,7 @@ def with_gpu_steps(
 
 
 def fits_memory(row: Row) -> bool:
-    """Whether the trial has the memory that it needs."""
+    """True if the trial has the memory that it needs."""
     request = row.request
     facts = bundled_networks()[request.workload.network]
     needed = host_memory_mib(facts, request.workload, request.resources, request.on_cpu)

@@ -150,7 +150,7 @@ _WAYS_OUT = (
 
 
 def check_limits() -> Finding:
-    """Whether limits of trials can be enforced; it really makes a cgroup, and removes it."""
+    """Checks that limits of trials can be enforced; it really makes a cgroup, and removes it."""
     if not sys.platform.startswith("linux"):
         return _warning(f"{sys.platform} holds no limits", "measure on Linux")
     request = LimitRequest(vcpus=0.5, memory_mib=_TRIED_MEMORY_MIB, cpus=tuple(allowed_cpus()[:1]))
@@ -250,7 +250,7 @@ _RAY = "import json, ray; print(json.dumps({'version': ray.__version__}))"
 
 
 def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH) -> Finding:
-    """Whether torch loads, computes, and sees the GPU that the driver has."""
+    """Checks that torch loads, computes, and sees the GPU that the driver has."""
     if not find_spec("torch"):
         return _warning("not installed: nothing can be measured here", install_command("sweep"))
     answer = _child_document(code, patience_seconds)
@@ -286,7 +286,7 @@ def check_gpu() -> Finding:
 
 
 def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> Finding:
-    """Whether Ray loads; only clusters need it."""
+    """Checks that Ray loads; only clusters need it."""
     without = "measure with --executor process meanwhile"
     if not find_spec("ray"):
         return _warning("not installed", f"{install_command('sweep')}; {without}")
@@ -319,7 +319,7 @@ _CLOCKS_APART_SECONDS = 30.0
 
 
 def check_database(patience_seconds: float = _DATABASE_PATIENCE_SECONDS) -> Finding:
-    """Whether the database answers, its version, and which drivers measure into it."""
+    """Checks that the database answers, its version, and which drivers measure into it."""
     try:
         state = describe(default_database_url(), patience_seconds=patience_seconds)
     except AdvisorError as error:
@@ -348,7 +348,7 @@ _WARN_DAYS = 30
 
 
 def check_bundle(today: date | None = None) -> Finding:
-    """Whether the bundled catalogue is complete, and how old its prices are."""
+    """Checks that the bundled catalogue is complete, and how old its prices are."""
     try:
         bundle = _bundle()
         bundle.verify()
@@ -373,7 +373,7 @@ def _dates_of_prices() -> dict[str, date]:
 
 
 def check_clock(now: datetime | None = None) -> Finding:
-    """Whether the clock is right, at least not before the dates of the bundled prices."""
+    """Checks that the clock is right, at least not before the dates of the bundled prices."""
     now, newest = now or datetime.now(UTC), date.min
     with suppress(DataError, KeyError, ValueError):  # `check_bundle` reports dates that cannot be read
         newest = max(_dates_of_prices().values())

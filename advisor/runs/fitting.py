@@ -114,7 +114,7 @@ def _taken_steps(
 
 
 def _defect(observation: Observation, table: NetworkTable) -> str:
-    """Why nothing can be learnt from an observation; empty if it is usable."""
+    """The reason why nothing can be learnt from an observation; empty if it is usable."""
     workload = observation.workload
     try:
         least = fastest_seconds(observation, table.of(workload))
@@ -219,7 +219,7 @@ def split_rows(
 
 
 def is_fresh(row: Measurement, since_seconds: float) -> bool:
-    """Whether the row was measured at or after that time (seconds since 1970)."""
+    """True if the row was measured at or after that time (seconds since 1970)."""
     return not is_stale(row.started_at, datetime.fromtimestamp(since_seconds, UTC))
 
 

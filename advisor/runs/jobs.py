@@ -184,7 +184,7 @@ def sweep_state(sweep: Run, now: float) -> SweepState:
 
 
 def is_on_aws(sweep: Run) -> bool:
-    """Whether the sweep measures on AWS, and so does not load this machine."""
+    """True if the sweep measures on AWS, and so does not load this machine."""
     return sweep.request.get("on") != "here"
 
 
@@ -304,7 +304,7 @@ class Work(Struct):
         return (self.run.cost_usd or 0.0) + hourly * (time.time() - self.begun) / 3600
 
     def must_stop(self) -> bool:
-        """Whether a stop was requested; also stores the cost. `DataError` once another process has the run.
+        """True if a stop was requested; also stores the cost. `DataError` once another process has the run.
         False while the database cannot be reached: no other process can take the run then."""
         now, runs, number = time.monotonic(), self.book.runs, self.run.number
         try:

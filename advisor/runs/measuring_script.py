@@ -136,7 +136,7 @@ def instances_for(usage: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _calls_hook(command: Sequence[str]) -> bool:
-    """Whether the command or its script names the hook; `UsageError` for a script that cannot be read."""
+    """True if the command or its script names the hook; `UsageError` for a script that cannot be read."""
     script = next((part for part in command if part.endswith(".py")), None)
     if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
         # Without this, Python's message for a missing script would come late, from a child process.

@@ -113,7 +113,7 @@ def answer_of(log: Path) -> dict[str, Any] | None:
 
 
 def failure(code: int, log: Path) -> str:
-    """Why a command failed: its error message, else its exit code or signal."""
+    """The reason why a command failed: its error message, else its exit code or signal."""
     ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
     return str((_document(error_path(log)) or {}).get("message") or ending)
 

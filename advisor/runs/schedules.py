@@ -147,12 +147,12 @@ def kind_of(command: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def is_sweep(command: Sequence[str]) -> bool:
-    """Whether the command is `sweep run`."""
+    """True if the command is `sweep run`."""
     return kind_of(command) == ("sweep", "run")
 
 
 def is_remote_sweep(command: Sequence[str]) -> bool:
-    """Whether the command measures on other machines only, so that other runs may go on here."""
+    """True if the command measures on other machines only, so that other runs may go on here."""
     return is_sweep(command) and not _ELSEWHERE.isdisjoint(word.partition("=")[0] for word in command)
 
 
@@ -307,7 +307,7 @@ def month_cost(
 
 
 def reason_unpaid(book: ScheduleBook, schedule: Schedule, due_at: float) -> str:
-    """Why the month's budget does not pay another run; empty if it does."""
+    """The reason why the month's budget does not pay another run; empty if it does."""
     _, left = month_cost(book, schedule, due_at)
     if left is None:
         return ""

@@ -66,7 +66,7 @@ class MeasurementExport(Measurements):
 
 
 class ScheduleDetails(Question):
-    """How many runs of a schedule are shown."""
+    """The most runs of a schedule that are shown."""
 
     runs: int = ask("How many of its latest runs.", Number(whole=True, client_most=_MOST_ROWS), default=10)
 

@@ -92,7 +92,7 @@ class Launch(Question):
 
     @property
     def on_aws(self) -> bool:
-        """Whether it measures on AWS, which costs money and does not load this machine."""
+        """True if it measures on AWS, which costs money and does not load this machine."""
         return self.on == AWS
 
     def refuse_here(self) -> None:
@@ -188,7 +188,7 @@ class SweepGrid(Launch):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the grid describes no trials."""
+        """True if the grid describes no trials."""
         return not any(getattr(self, name) for name in ("preset", *_DESCRIBING))
 
     def require_trials(self) -> None:

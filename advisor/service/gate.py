@@ -87,7 +87,7 @@ class KeyCache:
         return self._holders
 
     async def can_be_read(self) -> bool:
-        """Whether the store answers now; it is asked once in `FRESH_SECONDS`, however many ask."""
+        """True if the store answers now; it is asked once in `FRESH_SECONDS`, however many ask."""
         with suppress(StoreUnreadableError):
             await self.holders()
         return time.monotonic() - self._read_at < 2 * FRESH_SECONDS
@@ -344,7 +344,7 @@ def host_name(host: str) -> str:
 
 
 def is_foreign_page(visit: Visit) -> bool:
-    """Whether the browser's headers say that another site's page sent this request. Following a link to this
+    """True if the browser's headers say that another site's page sent this request. Following a link to this
     service does not count. Embedding does: an <img> here could make the service compute for seconds."""
     site = visit.headers.get("sec-fetch-site")
     if site and site not in _OWN_SITE:
@@ -357,7 +357,7 @@ def is_foreign_page(visit: Visit) -> bool:
 
 
 def is_own_page(visit: Visit) -> bool:
-    """Whether the browser's headers say that this service's page sent the request (sessions require it)."""
+    """True if the browser's headers say that this service's page sent the request (sessions require it)."""
     site = visit.headers.get("sec-fetch-site")
     return site == "same-origin" if site else _is_own_origin(visit)
 
@@ -369,7 +369,7 @@ def foreign_page() -> Problem:
 
 
 def _is_own_origin(visit: Visit) -> bool:
-    """Whether the Origin header has the scheme, host and port of this very request."""
+    """True if the Origin header has the scheme, host and port of this very request."""
     own = f"{visit.scope.get('scheme', 'http')}://{visit.headers.get('host', '')}"
     return visit.headers.get("origin", "").lower() == own.lower()
 

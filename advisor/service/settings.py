@@ -47,7 +47,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the service."""
+        """True if only this machine can reach the service."""
         return self.host in LOOPBACK
 
     def to_environment(self) -> None:

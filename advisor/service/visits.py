@@ -26,8 +26,8 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class Caller(Struct, frozen=True):
-    """Who sent a request. `authenticated_by` is 'key' for an API key, 'session' for a page that was logged
-    in with a key, and 'loopback' for anybody on this machine while the store has no keys."""
+    """The sender of a request. `authenticated_by` is 'key' for an API key, 'session' for a page that was
+    logged in with a key, and 'loopback' for anybody on this machine while the store has no keys."""
 
     authenticated_by: str
     scope: Scope

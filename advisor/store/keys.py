@@ -42,7 +42,7 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
     def allows(self, needed: Scope) -> bool:
-        """Whether a caller with this scope may do what needs scope `needed`."""
+        """True if a caller with this scope may do what needs scope `needed`."""
         ranked = list(Scope)
         return ranked.index(self) >= ranked.index(needed)
 
@@ -60,11 +60,11 @@ class StoredKey(Struct, frozen=True, kw_only=True):
     revoked_at: float | None = None
 
     def works(self, now: float) -> bool:
-        """Whether the key is valid at `now`: neither revoked nor expired."""
+        """True if the key is valid at `now`: neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def is_made_of(self, key: str) -> bool:
-        """Whether this row was stored for `key`; compared in constant time, against timing attacks."""
+        """True if this row was stored for `key`; compared in constant time, against timing attacks."""
         return hmac.compare_digest(self.digest, digest_of(key))
 
 
@@ -187,7 +187,7 @@ class ApiKeys(OpenTables):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the tables exist; a long-lived reader also notices a replaced database file."""
+        """True if the tables exist; a long-lived reader also notices a replaced database file."""
         self._follow_file()
         return super().is_ready
 

@@ -261,7 +261,7 @@ def _parsed_rows(rows: Iterable[Any], database: str) -> Stored:
 
 
 def _is_superseded(existing: Any, row: Mapping[str, Any], since: datetime | None) -> bool:
-    """Whether the incoming `row` replaces the stored one (`status`, `started_at`, `payload`). The incoming
+    """True if the incoming `row` replaces the stored one (`status`, `started_at`, `payload`). The incoming
     row must be OK, and the stored one not OK, or older than `since` while the incoming one is not, or only
     the first of the incoming row's runs."""
     if row["status"] != Status.OK.value:

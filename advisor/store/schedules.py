@@ -314,12 +314,12 @@ class ScheduleBook(OpenTables):
         return schedule
 
     def running(self, schedule: int) -> bool:
-        """Whether a run of the schedule has the state `running`."""
+        """True if a run of the schedule has the state `running`."""
         which = (RUNS.c.schedule == schedule) & (RUNS.c.state == RunState.RUNNING.value)
         return bool(self.rows(sql.select(RUNS.c.number).where(which)))
 
     def reopen_replaced(self) -> bool:
-        """Whether the database file was removed or replaced; a missing file is then created again."""
+        """True if the database file was removed or replaced; a missing file is then created again."""
         if not self._follow_file():
             return False
         make_ready(self)

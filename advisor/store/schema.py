@@ -200,7 +200,7 @@ class OpenTables(Database):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the tables exist."""
+        """True if the tables exist."""
         self._has_tables = self._has_tables or has_tables(self)
         return self._has_tables
 
@@ -209,7 +209,7 @@ class OpenTables(Database):
         return super().rows(query) if self.is_ready else []
 
     def _follow_file(self) -> bool:
-        """Whether the database file was replaced; its connections are then closed, and later ones new."""
+        """True if the database file was replaced; its connections are then closed, and later ones new."""
         file_id = self.file_id()
         if file_id == self._file_id:
             return False
@@ -219,7 +219,7 @@ class OpenTables(Database):
 
 
 def has_tables(database: Database) -> bool:
-    """Whether the database has this version's tables; it only reads. `DataError` where the database belongs
+    """True if the database has this version's tables; it only reads. `DataError` where the database belongs
     to another program or to another version of the advisor."""
     if database.file is not None and not file_exists(database.file):
         return False

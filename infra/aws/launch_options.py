@@ -110,7 +110,7 @@ class LaunchedMachine(Struct, frozen=True, kw_only=True):
 
     @property
     def lives(self) -> bool:
-        """Whether the instance is billed, or may be billed later."""
+        """True if the instance is billed, or may be billed later."""
         return self.state in LIVE_STATES
 
 

@@ -117,7 +117,7 @@ class Managed(Struct, frozen=True):
     detail: str = ""
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether its expiry is past."""
+        """True if its expiry is past."""
         return self.expires_at is not None and self.expires_at <= now
 
 

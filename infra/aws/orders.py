@@ -65,7 +65,7 @@ class Fallbacks:
         return None if first == _NEVER else first
 
     def all_refused_for(self, code: str) -> bool:
-        """Whether this is the only code for which offers are skipped for good."""
+        """True if this is the only code for which offers are skipped for good."""
         return {why for until, why in self._refused.values() if until == _NEVER} == {code}
 
     def reasons_text(self) -> str:

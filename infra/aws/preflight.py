@@ -80,7 +80,7 @@ def credentials(aws: Aws, region: str) -> tuple[str, Finding]:
 
 
 def profile(aws: Aws, region: str, name: str) -> Finding:
-    """Whether the instance profile exists, by whose role the guest writes its results."""
+    """Check that the instance profile exists, by whose role the guest writes its results."""
     if not name:
         return good("profile", "none: the guest gets no rights of its own")
     try:
@@ -167,7 +167,7 @@ def _region(
 
 
 def launch_findings(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
-    """Whether the requests of the first launch option are allowed, by EC2's `DryRun`; nothing is created."""
+    """Check if the requests of the first launch option are allowed (EC2's `DryRun`); nothing is created."""
     if not preflight.options:
         return []
     option = preflight.options[0]

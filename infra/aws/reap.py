@@ -118,7 +118,7 @@ class Meter(Struct, frozen=True, kw_only=True):
         return self.spent_usd + self.usd_per_hour * (billed / timedelta(hours=1))
 
     def pays_next_minute(self, now: datetime) -> bool:
-        """Whether the budget pays until the next check, a minute after `now`."""
+        """True if the budget pays until the next check, a minute after `now`."""
         return self.spent(now + BILLING_MINUTE) <= self.budget_usd
 
     @property
@@ -182,7 +182,7 @@ _FORGIVEN = timedelta(minutes=2)
 
 
 class Why(StrEnum):
-    """Why the watch over an instance ended."""
+    """The reason why the watch over an instance ended."""
 
     DONE = "done"
     FAILED = "failed"

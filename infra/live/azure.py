@@ -101,7 +101,7 @@ def _size(item: Any) -> str:
 
 
 def _is_meter_of(item: Mapping[str, Any], region: str, market: Market, today: date) -> bool:
-    """Whether an item is a Linux meter for this region and market, valid today."""
+    """True if an item is a Linux meter for this region and market, valid today."""
     meter = f"{item['meterName']} {item['skuName']}".casefold()
     product = item["productName"].casefold()
     return (
@@ -117,7 +117,7 @@ def _is_meter_of(item: Mapping[str, Any], region: str, market: Market, today: da
 
 
 def _defect(item: Mapping[str, Any]) -> str:
-    """Why a meter has no usable price; empty if it has one."""
+    """The reason why a meter has no usable price; empty if it has one."""
     usd = price_from(item["retailPrice"])
     if item["currencyCode"] != "USD":
         return "the price list tells its price in another currency"

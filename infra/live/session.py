@@ -35,7 +35,7 @@ class Quote(Struct, frozen=True, kw_only=True):
 
 
 class NoQuote(Struct, frozen=True, kw_only=True):
-    """Why a type has no quote; `unlisted`: the price list lacks the type."""
+    """The reason why a type has no quote; `unlisted`: the price list lacks the type."""
 
     instance_type: str
     why: str
@@ -157,7 +157,7 @@ def client(service: str, region: str, *, attempts: int | None = None) -> Any:
 
 
 def has_credentials() -> bool:
-    """Whether boto3 finds AWS credentials, valid or not."""
+    """True if boto3 finds AWS credentials, valid or not."""
     try:
         import boto3
         from botocore.exceptions import BotoCoreError

@@ -114,7 +114,7 @@ def checked_url(url: str, option: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine; names other than localhost are not resolved."""
+    """True if a host is this machine; names other than localhost are not resolved."""
     if host.casefold() == "localhost":
         return True
     try:

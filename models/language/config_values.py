@@ -44,7 +44,7 @@ class ConfigValues:
         return self._values.get(key) is not None
 
     def says(self, *keys: str) -> bool:
-        """Whether the configuration has one of the keys."""
+        """True if the configuration has one of the keys."""
         return any(self._given.get(key) is not None for key in keys)
 
     def with_class(self, kind: str) -> ConfigValues:
@@ -95,7 +95,7 @@ class ConfigValues:
         return None
 
     def flag(self, key: str, default: bool) -> bool:
-        """Whether the key is true."""
+        """True if the key is true."""
         value = self._typed(key, bool, Message("{key} must be true or false"))
         return default if value is None else value
 
@@ -117,7 +117,7 @@ class ConfigValues:
         return tuple(self._typed(key, list, Message("{key} must be a list")) or ())
 
     def has(self, key: str, kind: type) -> bool:
-        """Whether the key has a value of a kind: a text or a list, where files differ."""
+        """True if the key has a value of a kind: a text or a list, where files differ."""
         return isinstance(self._values.get(key), kind)
 
     def _typed(self, key: str, kind: type[_T], refused: Message) -> _T | None:

@@ -186,7 +186,7 @@ class LanguageModels:
         return min(longer, key=lambda entry: ("instruct" not in entry.casefold(), len(entry), entry))
 
     def _are_one(self, names: Iterable[str], but: tuple[str, ...] = _NO_SIZES) -> bool:
-        """Whether they have the same facts `but` for some: names, and where they are from."""
+        """True if they have the same facts `but` for some: names, and where they are from."""
         facts = [{**self._cells[name], **dict.fromkeys(but)} for name in names]
         return all(entry == facts[0] for entry in facts)
 
@@ -229,7 +229,7 @@ class LanguageModels:
 
 
 def _is_version(entry: str, words: Sequence[str]) -> bool:
-    """Whether a model is called by the words, with nothing but numbers between or behind them."""
+    """True if a model is called by the words, with nothing but numbers between or behind them."""
     own = re.findall(r"[a-z]+|[0-9.]+b?", entry.rpartition("/")[2].casefold())
     own = own[own[0] == "meta" :]
     return [word for word in own if word in words or not word.replace(".", "").isdigit()] == list(words)

@@ -117,7 +117,7 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
 
     @property
     def moe(self) -> bool:
-        """Whether it is a mixture of experts."""
+        """True if it is a mixture of experts."""
         return self.experts > 0
 
     @property

@@ -149,7 +149,7 @@ def _token_bytes(
 
 
 def can_split(model: LanguageModel, tensor_parallel: int) -> bool:
-    """Whether engines can split the model so: heads and KV heads in equal parts, or KV heads copied."""
+    """True if engines can split the model so: heads and KV heads in equal parts, or KV heads copied."""
     if model.heads % tensor_parallel:
         return False
     kv_heads = model.kv_heads

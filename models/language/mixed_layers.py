@@ -141,7 +141,7 @@ def windows_of(text: ConfigValues, model: LanguageModel) -> int:
 
 
 def _full_layers(text: ConfigValues, family: str) -> Callable[[int, int], bool]:
-    """Whether a layer of so many keeps keys and values of the whole context."""
+    """A function that is true if a layer of so many keeps keys and values of the whole context."""
     if (config := text.part("linear_attn_config")) is not None and config.items("full_attn_layers"):
         ones = {int(layer) - 1 for layer in config.items("full_attn_layers")}  # they count from 1
         return lambda layer, _: layer in ones

@@ -49,7 +49,7 @@ def supported(
     gpu: GpuFacts,
     model: LanguageModel | None = None,
 ) -> Message | None:
-    """Why the engine cannot serve weights and KV of these formats on the GPU; None where it can.
+    """The reason why the engine cannot serve weights and KV of these formats on the GPU; None where it can.
 
     `model` decides where only some models have a format."""
     return (
@@ -61,7 +61,7 @@ def supported(
 
 
 def weight_only(precision: LlmPrecision, gpu: GpuFacts) -> bool:
-    """Whether the GPU has no units for this format, so that weights take less room and bandwidth, and the
+    """True if the GPU has no units for this format, so that weights take less room and bandwidth, and the
     arithmetic is that of 16 bits.
 
     So it is with fp8 before Ada (A100, A10G, T4), with 4-bit floats before Blackwell, and with 4-bit integers

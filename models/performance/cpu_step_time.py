@@ -223,7 +223,7 @@ def _coefficients(terms: Sequence[_Terms], size: int) -> Floats:
 
 
 def _useful_cores(cores: Floats, log_contention: float) -> tuple[Floats, Floats]:
-    """How many of the cores are useful (n,), and minus the derivative of its log by the log of contention."""
+    """The number of useful cores (n,), and minus the derivative of its log by the log of contention."""
     lost = math.exp(log_contention) * np.maximum(cores - 1, 0.0)
     return cores / (1 + lost), lost / (1 + lost)
 

@@ -193,7 +193,7 @@ def _of_accelerator(
 
 
 def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, Message]:
-    """Whether the GPU was measured with PyTorch in that precision, and a message that says what was."""
+    """A flag that PyTorch was measured on the GPU in that precision, and a message that says what was."""
     measured = step_times.measured_in(gpu)
     if arithmetic_of(workload.precision) in measured:
         return True, Message("{card} was measured with other networks or precisions", card=gpu.name)

@@ -92,7 +92,7 @@ class MachineSpeed(NamedTuple):
 
     @property
     def is_odd(self) -> bool:
-        """Whether the speed suggests that it is another CPU than its name says, or that it was busy."""
+        """True if the speed suggests that it is another CPU than its name says, or that it was busy."""
         return not 1 / ODD_SPEED <= self.factor <= ODD_SPEED
 
 

@@ -120,12 +120,12 @@ class NetworkFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def writes_text(self) -> bool:
-        """Whether people use it to write text token by token, which one pass over a sequence does not do."""
+        """True if people use it to write text token by token, which one pass over a sequence does not do."""
         return bool(_WRITING.search(self.family))
 
     @property
     def trains(self) -> bool:
-        """Whether it has a training step; true also if nothing is known about its steps."""
+        """True if it has a training step; true also if nothing is known about its steps."""
         return not self.kernels or Task.TRAINING in self.kernels
 
     @property
@@ -138,7 +138,7 @@ class NetworkFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def has_channels(self) -> bool:
-        """Whether its input has channels and two dimensions, so that channels_last applies."""
+        """True if its input has channels and two dimensions, so that channels_last applies."""
         return len(self.input_shape) == 3
 
 
@@ -239,7 +239,7 @@ class NetworkTable:
         return self.scaled(nearest, str(wanted))
 
     def knows(self, name: str) -> bool:
-        """Whether `find` knows the name."""
+        """True if `find` knows the name."""
         return self._is_own(name) or self._place(name) is not None
 
     def other_names(self, name: str) -> tuple[str | None, str | None]:
@@ -395,14 +395,14 @@ class _Input(Struct, frozen=True):
         return _Input("", (*self.sizes[: -len(places)], *places))
 
     def fits(self, other: _Input) -> bool:
-        """Whether `other` equals this input, possibly abbreviated or with width and height swapped."""
+        """True if `other` equals this input, possibly abbreviated or with width and height swapped."""
         if not self.scales_to(other):
             return False
         like = self.like(other).sizes
         return like == self.sizes or (*like[:-2], *like[:-3:-1]) == self.sizes
 
     def scales_to(self, other: _Input) -> bool:
-        """Whether the two inputs are of one form and differ in size alone."""
+        """True if the two inputs are of one form and differ in size alone."""
         if self.word or other.word:
             return (other.word in ("", self.word)) and len(other.sizes) == len(self.sizes)
         if len(other.sizes) > len(self.sizes) or len(self.sizes) < 2:

@@ -183,7 +183,7 @@ class PipelineRequest(Struct, frozen=True):
 
     @property
     def is_read_in_order(self) -> bool:
-        """Whether a file of many samples is read from end to end."""
+        """True if a file of many samples is read from end to end."""
         dataset = self.workload.dataset
         in_container = dataset.storage_format in _CONTAINERS and dataset.kind is not DataKind.TENSOR
         return in_container and not self.shuffled

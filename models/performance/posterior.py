@@ -105,7 +105,7 @@ class Posterior(Gaussian, frozen=True):
         return Estimates(mean, np.asarray(variance), launching)
 
     def has_effect(self, network: str, group: str) -> bool:
-        """Whether the effect of a group, such as `stack/compile`, was learned from rows of the network."""
+        """True if the effect of a group, such as `stack/compile`, was learned from rows of the network."""
         taught = self.effects.get(network)
         inside = effect_name(network, group) in self.names
         return inside or (taught is not None and group in taught.names)

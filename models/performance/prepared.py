@@ -205,7 +205,7 @@ def copy_assumed_note(gpu: Gpu | None) -> Message:
 
 
 def _host(resources: Resources, pipeline: Pipeline) -> tuple[Provenance, list[Message]]:
-    """Whether the cores of a machine were measured, and what of them was not."""
+    """The provenance of a machine's cores, and what of them was not measured."""
     own, cpu, notes = pipeline.measured_on(resources), resources.cpu, []
     largest = own.largest_vcpus if own else pipeline.largest_vcpus
     if resources.vcpus > largest:

@@ -178,7 +178,7 @@ def gain_of(
 def _is_measured(
     times: StepTimes, workload: Workload, gpu: Gpu, facts: NetworkFacts, kind: str
 ) -> bool | None:
-    """Whether rows have the network and the card with the change; None where the card cannot do it, or no
+    """True if rows have the network and the card with the change; None where the card cannot do it, or no
     row tells more than the median gain of all networks."""
     capability = gpu.capability or 0.0
     if kind == TF32:

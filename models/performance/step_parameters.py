@@ -174,7 +174,7 @@ class _Operation(Struct, frozen=True):
 
     @property
     def is_larger(self) -> bool:
-        """Whether it is depthwise and larger than 7x7."""
+        """True if it is depthwise and larger than 7x7."""
         return self.size == _LARGER
 
     @property

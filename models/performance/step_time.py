@@ -256,7 +256,7 @@ def least_seconds(step: Step) -> float:
 
 
 def _halves(gpu: Gpu) -> bool:
-    """Whether 16-bit formats save time: on the P100, and on GPUs from Volta on."""
+    """True if 16-bit formats save time: on the P100, and on GPUs from Volta on."""
     capability = gpu.capability or 0.0
     return capability >= _TENSOR_CORES or capability == _HALF_RATE
 

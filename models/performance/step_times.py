@@ -354,7 +354,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return own | {entry for entry in ("fp32", "fp16", "amp") if f"{chip(gpu.name)}/{entry}" in self.gpus}
 
     def knows(self, facts: NetworkFacts, workload: Workload) -> bool:
-        """Whether the network was measured in that task, by anybody or by the user."""
+        """True if the network was measured in that task, by anybody or by the user."""
         seen = f"{facts.key}/{workload.task}" in self.networks
         return seen or self._has_own(facts, workload.task)
 
@@ -365,7 +365,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return bool(self.own) and _own_cell(facts, workload, gpu) in self.own
 
     def _knows_card(self, gpu: Gpu, precision: str) -> bool:
-        """Whether the card's rates in that arithmetic were published or measured by the user."""
+        """True if the card's rates in that arithmetic were published or measured by the user."""
         own = {
             entry.network
             for entry in self.own
@@ -429,13 +429,13 @@ def chip(gpu_name: str) -> str:
 
 
 def is_same_card(gpu: Gpu, other: Gpu) -> bool:
-    """Whether two GPUs have the same chip and memory bandwidth, so that one's step is the other's."""
+    """True if two GPUs have the same chip and memory bandwidth, so that one's step is the other's."""
     ratio = gpu.memory_gb_per_second / other.memory_gb_per_second
     return chip(gpu.name).casefold() == chip(other.name).casefold() and (abs(ratio - 1) <= _SAME_CARD)
 
 
 def is_consumer_card(name: str) -> bool:
-    """Whether a card is made for players' machines."""
+    """True if a card is made for players' machines."""
     return _CONSUMER.match(name) is not None
 
 

@@ -361,6 +361,6 @@ def unseen_residuals(
 
 
 def outside_interval(residuals: Floats, pipeline: Pipeline, confidence: float) -> int:
-    """How many logs (observed / predicted) lie outside the interval: 2 (1 - `confidence`) expected."""
+    """The number of logs (observed / predicted) outside the interval: 2 (1 - `confidence`) expected."""
     widths = half_widths(pipeline.residuals, (ALL_TRIALS,), confidence)
     return int(np.sum((residuals < -widths.lower) | (residuals > widths.upper)))

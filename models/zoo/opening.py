@@ -75,7 +75,7 @@ class Runnable(Subject, Protocol):
 
     @property
     def makes_batches(self) -> bool:
-        """Whether its batches are made in memory, and not read as photographs."""
+        """True if its batches are made in memory, and not read as photographs."""
 
     def synthetic_targets(self, inputs: Any) -> Any:
         """Targets that fit the inputs, on their device."""

@@ -111,7 +111,7 @@ class OwnNetwork(Struct, frozen=True):
 
     @property
     def makes_batches(self) -> bool:
-        """Whether the file has an example_batch: then photographs may not be what it takes."""
+        """True if the file has an example_batch: then photographs may not be what it takes."""
         return hasattr(self._module, "example_batch")
 
     def build(self) -> torch.nn.Module:

@@ -139,7 +139,7 @@ def cached_data(address: str, on_progress: Progress = lambda _here, _all: None) 
 
 
 def is_cached(address: str) -> bool:
-    """Whether the complete data set is on this machine."""
+    """True if the complete data set is on this machine."""
     return _complete(_entry_of(address.rstrip("/"))) is not None
 
 

@@ -71,7 +71,7 @@ class RemoteFolder(Protocol):
 
 
 def is_address(text: str) -> bool:
-    """Whether the text is an address (s3://bucket/prefix) and not a local path."""
+    """True if the text is an address (s3://bucket/prefix) and not a local path."""
     return "://" in text
 
 

@@ -71,7 +71,7 @@ class Nvml:
         return self.ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle) or handle
 
     def is_slice(self, handle: Any) -> bool:
-        """Whether the handle is that of a MIG device."""
+        """True if the handle is that of a MIG device."""
         return bool(self.ask("nvmlDeviceIsMigDeviceHandle", handle))
 
     def utilization_percent(self, handle: Any) -> int | None:

@@ -45,7 +45,7 @@ def end_group(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def is_running(pid: int, start_time: str) -> bool:
-    """Whether the process with this id and start time still runs; a zombie does not."""
+    """True if the process with this id and start time still runs; a zombie does not."""
     fields = stat_fields(pid)
     if fields:
         return fields[_START_TIME] == start_time and fields[_STATE] not in ("Z", "X")
@@ -115,7 +115,7 @@ class Contention(Struct, frozen=True, kw_only=True):
 
     @property
     def interfered(self) -> bool:
-        """Whether other processes took CPU time from the trial, or hardware threads of its cores.
+        """True if other processes took CPU time from the trial, or hardware threads of its cores.
 
         The trial's threads also wait for each other, and other processes may use CPUs that it leaves idle. So
         they took at most the smaller of its waits and their use."""

@@ -143,7 +143,7 @@ def add_runs(document: dict[str, Any], again: Mapping[str, Any]) -> None:
 
 
 def goes_on(runs: Sequence[Run], seconds_left: float, least_steps: int) -> bool:
-    """Whether to try the next batch, twice as large: rates still rise, memory sufficed, and `least_steps`
+    """True if to try the next batch, twice as large: rates still rise, memory sufficed, and `least_steps`
     steps of twice the duration fit into the remaining time."""
     if not runs:
         return True

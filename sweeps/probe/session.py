@@ -107,7 +107,7 @@ CUDA = Device("cuda")
 
 
 def has_cuda() -> bool:
-    """Whether torch is installed and can use a CUDA device."""
+    """True if torch is installed and can use a CUDA device."""
     try:
         return bool(load_torch().cuda.is_available())
     except MeasuringError:
@@ -196,12 +196,12 @@ def skipped(reason: object) -> Document:
 
 
 def is_figure(node: object) -> bool:
-    """Whether a node of the document is a measured figure."""
+    """True if a node of the document is a measured figure."""
     return isinstance(node, dict) and "value" in node and "unit" in node
 
 
 def is_skipped(node: object) -> bool:
-    """Whether a node of the document is the reason for a missing one."""
+    """True if a node of the document is the reason for a missing one."""
     return isinstance(node, dict) and set(node) == {"skipped"}
 
 

@@ -223,7 +223,7 @@ class TrialQueue:
         return row.status is Status.OK and runs_made(row) < self._runs_of(trial)
 
     def _is_retried(self, row: Measurement) -> bool:
-        """Whether this is still the row that the sweep was to replace when it began."""
+        """True if this is still the row that the sweep was to replace when it began."""
         return self._retried.get(row.trial.trial_id) == row.started_at
 
     def _combined(self, row: Measurement | None, fresh: Measurement) -> Measurement | None:

@@ -50,7 +50,7 @@ def handed_down(parent: Path) -> frozenset[str]:
 
 
 def _is_delegated(group: Path, own: UnifiedGroup) -> bool:
-    """Whether the group is delegated to us, so that we may move its processes.
+    """True if the group is delegated to us, so that we may move its processes.
 
     That is so for the root of a cgroup namespace, which was made for this container; for systemd's units with
     Delegate=yes; and for an ordinary user's group inside one of another user, who must have handed it over.

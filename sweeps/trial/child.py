@@ -111,7 +111,7 @@ def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | 
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether the error means too little memory of the machine or GPU, which torch reports in many ways."""
+    """True if the error means too little memory of the machine or GPU, which torch reports in many ways."""
     return _full_memory_text(error) is not None
 
 

@@ -208,17 +208,17 @@ class LimitRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_fraction(self) -> bool:
-        """Whether a quota has to limit the time on the CPUs."""
+        """True if a quota has to limit the time on the CPUs."""
         return self.vcpus < len(self.cpus)
 
     @property
     def limits_disk(self) -> bool:
-        """Whether the disk's rate or IOPS are limited."""
+        """True if the disk's rate or IOPS are limited."""
         return self.read_mib_per_second is not None or self.read_iops is not None
 
     @property
     def wants_whole_machine(self) -> bool:
-        """Whether it is for all CPUs (or a container's quota), 90 % of the memory, and an unlimited disk."""
+        """True if it is for all CPUs (or a container's quota), 90 % of the memory, and an unlimited disk."""
         size = machine_size()
         whole = self.vcpus == size.vcpus and self.memory_mib >= _ALL_MEMORY_SHARE * size.memory_mib
         return whole and not self.limits_disk
@@ -290,7 +290,7 @@ class ResourceLimits:
         return {"kind": PROCESS_TREE}
 
     def killed_for_memory(self) -> bool:
-        """Whether the kernel killed a held process for exceeding the memory limit."""
+        """True if the kernel killed a held process for exceeding the memory limit."""
         return False
 
 

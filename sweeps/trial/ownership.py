@@ -55,12 +55,12 @@ class OwnerTag(Struct, frozen=True):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the owner belongs to another machine, boot or container, which is unknown here."""
+        """True if the owner belongs to another machine, boot or container, which is unknown here."""
         return self.place not in ("", _place_digits())
 
     @property
     def has_gone(self) -> bool:
-        """Whether the process has ended; False if the system shows no processes."""
+        """True if the process has ended; False if the system shows no processes."""
         return bool(stat_fields(os.getpid())) and not (
             self.is_elsewhere or is_running(self.pid, self.started)
         )
@@ -135,7 +135,7 @@ def columns_of(owner: Owner) -> dict[str, Any]:
 
 
 def process_has_gone(where: str, pid: int, start_time: str) -> bool:
-    """Whether a process has ended; False for other machines and containers, where that is unknown."""
+    """True if a process has ended; False for other machines and containers, where that is unknown."""
     return bool(where) and where == place() and not is_running(pid, start_time)
 
 
@@ -267,7 +267,7 @@ class Removed(Struct, frozen=True):
 
 
 def owner_is_me(tag: OwnerTag) -> bool:
-    """Whether the owner is this process, or the one that it works for."""
+    """True if the owner is this process, or the one that it works for."""
     return tag == own_tag()
 
 

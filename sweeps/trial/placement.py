@@ -44,7 +44,7 @@ class Placement(Struct, frozen=True):
 
     @property
     def gpu_is_near(self) -> bool | None:
-        """Whether the GPUs belong to the CPUs' NUMA node; None if unknown."""
+        """True if the GPUs belong to the CPUs' NUMA node; None if unknown."""
         near = {gpu.numa_node for gpu in self.gpus}
         nodes = {core.numa_node for core in self.cores}
         return None if not near or None in near | nodes else nodes == near

@@ -173,7 +173,7 @@ def run_attempt(
 
 
 def stays_in_memory(trial: Trial) -> bool:
-    """Whether the timed run reads nothing from the disk."""
+    """True if the timed run reads nothing from the disk."""
     return trial.cache is CacheState.WARM and not trial.overflows_memory
 
 

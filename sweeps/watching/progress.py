@@ -328,12 +328,12 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def is_over(self) -> bool:
-        """Whether no trial is left, running or submitted."""
+        """True if no trial is left, running or submitted."""
         return not self.left and self.is_idle
 
     @property
     def is_idle(self) -> bool:
-        """Whether no trial is running or submitted."""
+        """True if no trial is running or submitted."""
         return not (self.running or self.submitted)
 
     @property

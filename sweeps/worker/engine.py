@@ -352,7 +352,7 @@ class TorchEngine(Engine):
             onednn.enabled = before
 
     def _lacks_onednn_lstm(self, module: nn.Module) -> bool:
-        """Whether oneDNN lacks an LSTM in this precision on this CPU, as for bf16 without AVX-512."""
+        """True if oneDNN lacks an LSTM in this precision on this CPU, as for bf16 without AVX-512."""
         on_cpu = self.device.type == "cpu"
         if not (on_cpu and any(isinstance(part, nn.LSTM) for part in module.modules())):
             return False

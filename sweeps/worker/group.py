@@ -179,6 +179,6 @@ def joined_group(trial: Trial, job: Mapping[str, Any], rank: int = 0) -> Group:
 
 
 def exchanges_gradients(trial: Trial) -> bool:
-    """Whether the processes average gradients; the pace of emulated GPUs already includes that."""
+    """True if the processes average gradients; the pace of emulated GPUs already includes that."""
     trains = trial.workload.task is Task.TRAINING and not trial.accelerator.is_emulated
     return trains and trial.processes > 1

@@ -329,7 +329,7 @@ def prepared_ahead(trial: Trial) -> int:
 
 
 def settles(trial: Trial) -> bool:
-    """Whether the page cache must settle first, since memory cannot hold the data set."""
+    """True if the page cache must settle first, since memory cannot hold the data set."""
     return trial.cache is not CacheState.COLD and trial.overflows_memory
 
 

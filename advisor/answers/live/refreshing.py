@@ -97,7 +97,7 @@ def _terms(quote: Quote, before: Price | None) -> str:
 
 
 class Offerings(Struct, frozen=True):
-    """Whether a region offers each type, and warnings about answers that are not believed."""
+    """The types, each with whether a region offers it, and warnings about answers that are not believed."""
 
     offered: dict[str, bool]
     warnings: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class Offerings(Struct, frozen=True):
 def ask_offerings(
     names: Sequence[str], region: str, known: Catalog, *, accept_implausible: bool = False
 ) -> Offerings:
-    """Whether an AWS region offers each type now; raises `LiveError` where it does not respond."""
+    """The types, each with whether an AWS region offers it; raises `LiveError` where it does not respond."""
     there = offered(names, region)
     is_offered = {name: name in there for name in names}
     return without_vanished(is_offered, region, known, CLOUD, accept_implausible=accept_implausible)

@@ -26,7 +26,7 @@ _EMPTY = Message("the file has no prices: a header and nothing below it")
 
 
 def reads(file: PriceFile) -> bool:
-    """Whether a file is a CSV of disks, not of offers."""
+    """True if a file is a CSV of disks, not of offers."""
     return "disk_type" in file.columns
 
 

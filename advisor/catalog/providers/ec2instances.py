@@ -32,7 +32,7 @@ _RESERVED = {
 
 
 def reads(file: PriceFile) -> bool:
-    """Whether a file is a JSON list of types with prices by region."""
+    """True if a file is a JSON list of types with prices by region."""
     document = file.document
     return (
         isinstance(document, list)

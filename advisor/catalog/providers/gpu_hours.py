@@ -129,7 +129,7 @@ def _best_hour(offer: Offer, hours: Sequence[GpuHour]) -> GpuHour | None:
 
 
 def _fits(offer: Offer, hour: GpuHour) -> bool:
-    """Whether a row is for the offer's card, tier and size: many GPUs cost less each."""
+    """True if a row is for the offer's card, tier and size: many GPUs cost less each."""
     is_size = hour.gpu_count in (None, offer.instance.gpu_count)
     is_tier = hour.market is Market.ON_DEMAND and hour.tier == _tier_of_type(offer)
     return is_size and is_tier and _is_card(offer, hour)
@@ -140,7 +140,7 @@ def _is_plausible(offer: Offer, hour: GpuHour, factor: float) -> bool:
 
 
 def _is_card(offer: Offer, hour: GpuHour) -> bool:
-    """Whether a row is for the offer's card, by name and known memory: 'a100-sxm-80' is A100-SXM4-80GB."""
+    """True if a row is for the offer's card, by name and known memory: 'a100-sxm-80' is A100-SXM4-80GB."""
     name, mib = offer.instance.gpu_name or "", offer.instance.gpu_memory_mib
     if hour.memory_gib is None or mib is None:
         return is_gpu(name, hour.card)
@@ -205,7 +205,7 @@ _CLOUDS = {
 
 
 def reads(file: PriceFile) -> bool:
-    """Whether a file is JSON in which some row has a price, a provider and a card."""
+    """True if a file is JSON in which some row has a price, a provider and a card."""
     return any(row.text(_PROVIDER) and row.text(_CARD) for row in rows_with(file.document, PRICES))
 
 

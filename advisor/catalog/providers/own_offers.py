@@ -32,7 +32,7 @@ _EMPTY = Message("the file has no offers: a header and nothing below it")
 
 
 def reads(file: PriceFile) -> bool:
-    """Whether a file is a CSV, of any columns."""
+    """True if a file is a CSV, of any columns."""
     return not file.is_json
 
 

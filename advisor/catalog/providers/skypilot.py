@@ -40,7 +40,7 @@ _GPU_MEMORY = re.compile(r"'?\"?SizeInMiB'?\"?: ?([0-9.]+)")
 
 
 def reads(file: PriceFile) -> bool:
-    """Whether a file is a CSV with SkyPilot's columns."""
+    """True if a file is a CSV with SkyPilot's columns."""
     return {"InstanceType", "AcceleratorName"} <= file.columns
 
 

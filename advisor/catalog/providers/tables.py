@@ -63,7 +63,7 @@ def card_name(name: str, memory_gib: float | None, sheets: Sheets) -> str:
 
 
 def why_no_card(facts: Mapping[str, float | str], sheets: Sheets) -> str:
-    """Why a row's GPU name and memory fit no whole card; "" where one may fit."""
+    """The reason why a row's GPU name and memory fit no whole card; "" where one may fit."""
     memory_gib, name = facts.get("gpu_memory_gib"), str(facts.get("gpu_name", ""))
     named, gib = _sheets_and_memory(name, float(memory_gib) if memory_gib else None, sheets)
     if not named or any(_same_size(gib, sheet.memory_mib / 1024) for sheet in named):
@@ -83,7 +83,7 @@ def _sheets_and_memory(name: str, memory_gib: float | None, sheets: Sheets) -> t
 
 
 def _lacks_facts(row: PriceRow) -> bool:
-    """Whether a row lacks vCPUs, RAM or the number of its GPUs."""
+    """True if a row lacks vCPUs, RAM or the number of its GPUs."""
     facts = row.facts
     return not ("vcpus" in facts and "memory_gib" in facts) or (
         "gpu_name" in facts and "gpu_count" not in facts

@@ -291,7 +291,7 @@ class TuningTask(
         return language_warnings(chosen, today, joined_gpus=gpus, used_gpus=gpus)
 
     def no_trial(self, request: TuningQuestion) -> Message:
-        """Why no trial can run this request: the sweeps that measure take networks and servers."""
+        """The reason why no trial can run this request: the sweeps that measure take networks and servers."""
         return Message("none: `advisor verify` does not tune language models")
 
     def further_relaxations(
@@ -378,7 +378,7 @@ def _memory_use(settled: Settled) -> TuningMemoryUse:
 
 
 def unsupported_message(tuning: FineTuning) -> Message:
-    """Why a card cannot tune, whatever its memory."""
+    """The reason why a card cannot tune, whatever its memory."""
     code = unsupported(tuning)
     if code == "no_bf16":
         return Message("no bf16, which full tuning computes in")

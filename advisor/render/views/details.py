@@ -48,7 +48,7 @@ class Room(NamedTuple):
 
     @property
     def is_tight(self) -> bool:
-        """Whether parts of less interest are left out."""
+        """True if parts of less interest are left out."""
         return self.alternatives < _COMPARED
 
 

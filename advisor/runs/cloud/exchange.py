@@ -97,7 +97,7 @@ class Phase(StrEnum):
 
 
 class End(StrEnum):
-    """Why an instance's work ended: done, failed, spot interruption, or its time was over."""
+    """The reason why an instance's work ended: done, failed, spot interruption, or its time was over."""
 
     NOT_YET = ""
     DONE = "done"

@@ -118,7 +118,7 @@ def dry_run(sweep: SweepRun, since: datetime | None) -> dict[str, Any]:
 
 
 def why_not(document: Mapping[str, Any]) -> str:
-    """Why a plan cannot be launched, with the fix for each reason; empty if it can."""
+    """The reason why a plan cannot be launched, with the fix for each reason; empty if it can."""
     if document["can_launch"]:
         return ""
     checks = [check for plan in document.get("plans", [document]) for check in plan["checks"]]

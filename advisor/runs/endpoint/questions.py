@@ -97,7 +97,7 @@ class ServedModel(Question):
 
     @property
     def is_served(self) -> bool:
-        """Whether a served language model is to be measured, not a network or script."""
+        """True if a served language model is to be measured, not a network or script."""
         return bool(self.endpoint or self.engine)
 
     @property

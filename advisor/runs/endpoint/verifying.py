@@ -217,7 +217,7 @@ def judged_serving(catalog: Catalog, trial: ServingTrial, anchor: Mapping[str, A
 def _scope_of(
     catalog: Catalog, candidate: GenerationCandidate, anchor: Mapping[str, Any]
 ) -> tuple[bool, tuple[str, ...]]:
-    """Whether the trial ran on the spec's GPU and engine, and how it differed from the spec."""
+    """A flag that the trial ran on the spec's GPU and engine, and how it differed from the spec."""
     wanted = candidate.spec.offer.instance.gpu_name
     gpus = anchor["deployment"]["gpu_facts"]
     caveats = []

@@ -207,7 +207,7 @@ def local_machine() -> Machine:
 
 
 def has_cuda() -> bool:
-    """Whether an NVIDIA driver is loaded; it avoids torch, which takes a second to load."""
+    """True if an NVIDIA driver is loaded; it avoids torch, which takes a second to load."""
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
@@ -319,7 +319,7 @@ def _lock_name() -> str:
 
 
 def sweep_runs_here() -> bool:
-    """Whether a process has the machine's sweep lock; taking it to find out could stop a sweep's start."""
+    """True if a process has the machine's sweep lock; taking it to find out could stop a sweep's start."""
     try:
         return f"@{_lock_name()}" in Path("/proc/net/unix").read_text().split()
     except OSError:

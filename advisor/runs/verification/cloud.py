@@ -85,7 +85,7 @@ class TopChoice(Struct, frozen=True, kw_only=True):
 
     @property
     def settled(self) -> bool:
-        """Whether all cheaper candidates missed, so that further measurements cannot change the choice."""
+        """True if all cheaper candidates missed, so that further measurements cannot change the choice."""
         before = self.tried[: self.tried.index(self.chosen)] if self.chosen else self.tried
         return all(candidate.verdict is Verdict.MISSED for candidate in before)
 

@@ -166,7 +166,7 @@ def _accelerator(
 
 
 def _has_card(instance: InstanceType, name: str, sheets: Mapping[str, Gpu]) -> bool:
-    """Whether `name` is the instance's GPU, and a whole card."""
+    """True if `name` is the instance's GPU, and a whole card."""
     return is_card(instance.gpu_name or "", identified(name, sheets), sheets)
 
 

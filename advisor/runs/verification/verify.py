@@ -222,7 +222,7 @@ def _cache_state(request: NetworkQuestion, options: VerificationRun, machine: Ve
 
 
 def samples_for(target: float, batch_size: int, vcpus: float) -> int:
-    """How many samples to generate, so that a cold trial at its target lasts long enough."""
+    """The number of samples to generate, so that a cold trial at its target lasts long enough."""
     ahead = 5 + 4 * max(1.0, vcpus)  # batches: two for each loader, before and after
     needed = ahead * batch_size + max(_COLD_STEPS * batch_size, _COLD_SECONDS * target)
     return next((count for count in _SAMPLES if count >= needed), _SAMPLES[-1])

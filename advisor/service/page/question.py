@@ -115,7 +115,7 @@ def _is_language_model(name: str) -> bool:
 
 
 def speaks(words: Mapping[str, str]) -> bool:
-    """Whether the question's task is one of language models."""
+    """True if the question's task is one of language models."""
     return words.get("task", "") in set(LanguageTask)
 
 

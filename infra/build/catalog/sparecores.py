@@ -82,7 +82,7 @@ def usual_yield(yields: Mapping[str, float]) -> float:
 
 
 def _has_two_kinds(server: Server, servers: Sequence[Server]) -> bool:
-    """Whether the maker has servers with one thread per core and servers with two."""
+    """True if the maker has servers with one thread per core and servers with two."""
     return len({other.threaded for other in servers if other.maker == server.maker}) > 1
 
 

@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def is_same(first: cpu_step_times.CpuStepTimes, other: cpu_step_times.CpuStepTimes) -> bool:
-    """Whether both are equal up to differences that another CPU's BLAS causes in the search."""
+    """True if both are equal up to differences that another CPU's BLAS causes in the search."""
     means = first.posterior.mean, other.posterior.mean
     alike = first.posterior.names == other.posterior.names and first.networks == other.networks
     return alike and bool(np.allclose(*means, rtol=0, atol=_CLOSE))

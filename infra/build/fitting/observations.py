@@ -126,7 +126,7 @@ def kernel_frame(folder: Path, share: float = 0.25) -> pd.DataFrame:
 
 
 def may_be_fitted(record: Mapping[str, Any]) -> bool:
-    """Whether the predictor may learn from a row: a valid step of one GPU or of a script on several."""
+    """True if the predictor may learn from a row: a valid step of one GPU or of a script on several."""
     return (
         record["fit"] == 1
         and record["step_seconds"] > 0
@@ -138,7 +138,7 @@ def may_be_fitted(record: Mapping[str, Any]) -> bool:
 
 
 def is_script(record: Mapping[str, Any]) -> bool:
-    """Whether a row times a whole training script."""
+    """True if a row times a whole training script."""
     return record.get("task") == Task.TRAINING and record["source"].startswith(SCRIPTS)
 
 
@@ -149,7 +149,7 @@ def ranks_of(record: Mapping[str, Any]) -> int:
 
 
 def is_of_a_single_token(source: str, network: str, task: str) -> bool:
-    """Whether a language model's row is a token generated with a cache, not a pass over a sequence."""
+    """True if a language model's row is a token generated with a cache, not a pass over a sequence."""
     generating = source.startswith("hf-trans") and task == Task.INFERENCE
     return generating and _GENERATING.search(network) is not None
 

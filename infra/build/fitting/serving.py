@@ -249,7 +249,7 @@ def predictor_of(fit: Fit, values: Sequence[MeasuredValue]) -> ServingPredictor:
 
 
 def _is_kept(fit: Fit, place: int, name: str) -> bool:
-    """Whether questions need a parameter: it is not specific to rows, and the rows moved or narrowed it. For
+    """True if questions need a parameter: it is not specific to rows, and the rows moved or narrowed it. For
     parameters left out, the prior in the code applies."""
     if name.split("/")[1:2] in ([kind] for kind in OF_ROWS):
         return False

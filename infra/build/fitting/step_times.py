@@ -287,7 +287,7 @@ def _filed(held: str, times: StepTimes, rows: Sequence[MeasuredStep]) -> Iterato
 
 
 def _is_known(row: MeasuredStep, times: StepTimes) -> bool:
-    """Whether the network and the GPU are known, but not together."""
+    """True if the network and the GPU are known, but not together."""
     network, arithmetic = f"{row.cell.network}/{_how(row).task}", _arithmetic(row)
     is_cell = f"{network}/{arithmetic}/{_how(row).gpu.name}" in times.cells
     return (

@@ -73,7 +73,7 @@ def inferencex(record: Mapping[str, str]) -> ServingRow:
 
 
 def _is_held_up(record: Mapping[str, str], model: str, ttft: float) -> bool:
-    """Whether first tokens take longer than prompts explain. TensorRT-LLM, 70B, fewer than eight GPUs, 1,024
+    """True if first tokens take longer than prompts explain. TensorRT-LLM, 70B, fewer than eight GPUs, 1,024
     tokens in and out: about twenty steps longer than the same prompts with outputs of 8,192. SGLang,
     DeepSeek-R1 in FP4 on 2025-11-10: 5 to 9 s at most loads, but 2 s a week earlier."""
     engine, day, lengths = record["backend"], record["measured"], (record["isl"], record["osl"])
@@ -84,7 +84,7 @@ def _is_held_up(record: Mapping[str, str], model: str, ttft: float) -> bool:
 
 
 def _is_speculative(record: Mapping[str, str], model: str) -> bool:
-    """Whether a run used DeepSeek's draft tokens: its steps take half as long as in runs some days earlier
+    """True if a run used DeepSeek's draft tokens: its steps take half as long as in runs some days earlier
     whose published settings are the same."""
     version = record["backend_version"]
     return model == "deepseek-ai/DeepSeek-R1" and (
@@ -102,12 +102,12 @@ def _is_of_vllm_0_12_on_h200(record: Mapping[str, str]) -> bool:
 
 
 def _has_cached_prompts(record: Mapping[str, str], model: str) -> bool:
-    """Whether most prompts were cached: computing them besides the steps would take up to the GPU's peak."""
+    """True if most prompts were cached: computing them besides the steps would take up to the GPU's peak."""
     return _is_of_vllm_0_12_on_h200(record) and "8B" in model
 
 
 def _is_eager(record: Mapping[str, str], model: str) -> bool:
-    """Whether kernels are launched one by one: a step takes as long with 4 sequences as with 28, and three
+    """True if kernels are launched one by one: a step takes as long with 4 sequences as with 28, and three
     times as long as in SGLang."""
     return _is_of_vllm_0_12_on_h200(record) and "235B" in model
 

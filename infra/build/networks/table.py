@@ -226,7 +226,7 @@ def failure(error: BaseException) -> str:
 
 
 def is_captured(path: Path) -> bool:
-    """Whether the file has facts; failed variants are tried again."""
+    """True if the file has facts; failed variants are tried again."""
     return path.exists() and "failed" not in json.loads(path.read_text())
 
 

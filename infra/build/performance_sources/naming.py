@@ -68,7 +68,7 @@ def _stated_input(source: str, name: str, text: str, task: str) -> str:
 
 
 def _scaled(row: Mapping[str, str]) -> bool:
-    """Whether the input is a latent, which is smaller than the image that the source states."""
+    """True if the input is a latent, which is smaller than the image that the source states."""
     return row["input"].startswith("4x")
 
 

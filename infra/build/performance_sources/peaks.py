@@ -111,7 +111,7 @@ def counts_in(notes: str) -> str:
 
 
 def reason_against(source: str, network: str) -> str | None:
-    """Why a source's peak of a network cannot be compared; None if it can."""
+    """The reason why a source's peak of a network cannot be compared; None if it can."""
     without = meaning_of(source).without
     return next((reason for names, reason in without.items() if re.search(names, network)), None)
 
@@ -164,7 +164,7 @@ def _beside_mib(meaning: Meaning, facts: NetworkFacts, workload: Workload) -> fl
 
 
 def attends(facts: NetworkFacts) -> bool:
-    """Whether a network has attention, fused or not."""
+    """True if a network has attention, fused or not."""
     return bool(np.isin(facts.kernels[Task.INFERENCE]["kind"], [*_FUSED, _MATH]).any())
 
 

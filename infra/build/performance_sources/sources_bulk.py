@@ -217,7 +217,7 @@ def lambda_tf(folder: Path) -> pd.DataFrame:
 
 
 def _has_tf32(facts: Mapping[Any, Any]) -> bool:
-    """Whether TF32 is on: in TensorFlow from 2.4, and in NVIDIA's 1.15 built on CUDA 11."""
+    """True if TF32 is on: in TensorFlow from 2.4, and in NVIDIA's 1.15 built on CUDA 11."""
     cuda = re.match(r"V?(\d+)", facts["CUDA"])
     release = re.match(r"(\d+)\.(\d+)", facts["TF"])
     if not cuda or int(cuda[1]) < 11 or not release:

@@ -151,7 +151,7 @@ def _steps(problem: Problem, outcome: Floats, trials: int, seed: int, stops: boo
 
 
 def is_enough(expected_saving: float | None, trials: dict[int, float | None]) -> bool:
-    """Whether the search should stop, since a further trial is not worth it."""
+    """True if the search should stop, since a further trial is not worth it."""
     worked = sum(cost is not None for cost in trials.values())
     if expected_saving is None or worked < _FEWEST_WORKED:
         return False

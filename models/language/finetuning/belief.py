@@ -185,11 +185,11 @@ class Belief(Gaussian, frozen=True):
         return Estimates(mean, doubt, np.log(columns.work.least))
 
     def has_gpu(self, run: Run) -> bool:
-        """Whether the effect of the run's GPU was learned from rows."""
+        """True if the effect of the run's GPU was learned from rows."""
         return f"gpu/{run.tuning.gpu.name}" in self.names
 
     def has_model(self, run: Run) -> bool:
-        """Whether the effect of models of the run's size was learned from rows."""
+        """True if the effect of models of the run's size was learned from rows."""
         return f"model/{size_of(run.tuning.model)}" in self.names
 
 

@@ -52,7 +52,7 @@ class TuningMemory(NamedTuple):
         return sum(self[:5])
 
     def fits(self, memory_gib: float) -> bool:
-        """Whether the upper bound fits on the GPU."""
+        """True if the upper bound fits on the GPU."""
         return self.upper_gib <= memory_gib
 
 

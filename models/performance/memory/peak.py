@@ -35,7 +35,7 @@ UPPER_CONFIDENCE = 0.95
 
 
 class Verdict(StrEnum):
-    """Whether a step fits a GPU, whose memory is above, between or below the bounds of the peak."""
+    """The verdict on a step and a GPU, whose memory is above, between or below the bounds of the peak."""
 
     FITS = "fits"
     MAY_NOT_FIT = "may not fit"
@@ -91,7 +91,7 @@ class GpuPeak(Struct, frozen=True, kw_only=True):
 
     @property
     def calibrated(self) -> bool:
-        """Whether the model was calibrated on such steps."""
+        """True if the model was calibrated on such steps."""
         return self.widened == 1.0
 
     @property
@@ -104,7 +104,7 @@ class GpuPeak(Struct, frozen=True, kw_only=True):
         return self.probability_within(usable_mib(memory_mib))
 
     def verdict(self, memory_mib: float) -> Verdict:
-        """Whether the step fits into the memory that the card's driver leaves to a process.
+        """The verdict on the step and the memory that the card's driver leaves to a process.
 
         On a full card the allocator frees its spare memory and tries again, so only the tensors have to
         fit."""

@@ -331,7 +331,7 @@ def bundled_memory() -> MemoryTable:
 
 
 def has_memory(name: str) -> bool:
-    """Whether `name` means a network that the memory table has."""
+    """True if `name` means a network that the memory table has."""
     try:
         network = bundled_networks().find(name)
     except UsageError:

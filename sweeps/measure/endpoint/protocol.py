@@ -117,7 +117,7 @@ _NO_SERVER = "name the server of the model itself, not a page or another service
 
 
 class Fault(StrEnum):
-    """Why a request has no whole answer: a code, the text of an error, and a hint."""
+    """The reason why a request has no whole answer: a code, the text of an error, and a hint."""
 
     text: str
     hint: str

@@ -202,7 +202,7 @@ class Nodes:
 
 
 def has_autoscaler(ray: Any) -> bool:
-    """Whether the cluster starts and ends nodes by itself. Version 1 of the autoscaler
+    """True if the cluster starts and ends nodes by itself. Version 1 of the autoscaler
     (RAY_UP_enable_autoscaler_v2=0) counts as none."""
     from ray._raylet import GcsClient  # type: ignore[attr-defined]
     from ray.autoscaler.v2.utils import is_autoscaler_v2

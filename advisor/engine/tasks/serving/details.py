@@ -109,7 +109,7 @@ def with_chosen(
 
 
 def _missed(request: ServingQuestion, point: _Point) -> dict[str, str]:
-    """What a load misses, of the limited times and the target: by its "median", or by its "bound" alone
+    """The limited times and the target that a load misses: by its "median", or by its "bound" alone
     where bounds decide."""
     rates, output = point.rates, point.replicas * point.rates.output
     requests = output / request.output_tokens

@@ -118,7 +118,7 @@ def gpu_size(size: str, told: Row | None) -> dict[str, str]:
 
 
 def takes_premium(size: str) -> bool:
-    """Whether a size supports Premium SSD and Ultra disks; other sizes support only standard disks."""
+    """True if a size supports Premium SSD and Ultra disks; other sizes support only standard disks."""
     name = parsed(size)
     return name is None or name.premium
 
@@ -202,7 +202,7 @@ def _series() -> dict[str, dict[str, str]]:
 
 
 def is_gpu_size(size: str) -> bool:
-    """Whether a size is of a family with GPUs or other accelerators."""
+    """True if a size is of a family with GPUs or other accelerators."""
     return size.startswith("Standard_N")
 
 
