@@ -15,7 +15,6 @@ import click
 from advisor.answers.context import load_context
 from advisor.answers.reporting.plans import HOURS, RUNS, Entry, Plan, read_plan, shown_name
 from advisor.answers.reporting.reports import (
-    Origin,
     Report,
     ReportedWorkload,
     as_text,
@@ -457,9 +456,9 @@ def _report_on_saved(ask: Ask) -> dict[str, Any]:
 
 def _report_settings(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:
     day = ask.as_of or today()
-    origin = Origin(command_line("report", _options_of(ask, day)), inputs, ask.sources)
+    command = command_line("report", _options_of(ask, day))
     title = usual if ask.title is None else shown_name(ask.title, "--title")
-    return Report(title, day, origin)
+    return Report(title, day, command, inputs, ask.sources)
 
 
 def _options_of(ask: Ask, day: date) -> list[str]:

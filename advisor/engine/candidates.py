@@ -38,6 +38,9 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion as SpecRequest
 
 DATA_SET = Message("the data set")
+DISKS_OF_YOUR_OWN = Message(
+    "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
+)
 # Attributes of a question that filter offers; its price limit is for instance and disk together.
 _OF_QUERIES = (
     *("cloud", "region", "market", "price_kinds", "listed_on", "fresh_on", "price_spread", "gpus", "vcpus"),

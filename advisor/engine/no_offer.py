@@ -7,6 +7,7 @@ from typing import Any
 
 from advisor.domain import Relaxation
 from advisor.domain.decision import Judged
+from advisor.engine.candidates import DISKS_OF_YOUR_OWN
 from advisor.engine.task import C, R
 from advisor.messages import Message
 from advisor.naming import counted_reasons, spec_name
@@ -74,9 +75,7 @@ def _hint(answer: Judged[Any, Any]) -> Message:
     """What a user can do where no relaxation is known."""
     request = answer.request
     if "no_disk" in answer.rejected_by_reason and not (request.disk or request.disk_types):
-        return Message(
-            "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
-        )
+        return DISKS_OF_YOUR_OWN
     if request.cloud == "any":
         return _REASONS
     return Message("--explain-rejected says why; --cloud any looks elsewhere")

@@ -24,6 +24,7 @@ from advisor.domain import (
 from advisor.domain.money import aged
 from advisor.engine.assumptions import assumptions, burst_warnings, idle_gpus, price_warnings
 from advisor.engine.candidates import (
+    DISKS_OF_YOUR_OWN,
     Runnable,
     batches_of,
     cpu_rates_are_known,
@@ -179,9 +180,7 @@ def _option_named(
             dataset=request.dataset.name,
             name=name,
             field="instance",
-            hint=Message(
-                "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
-            ),
+            hint=DISKS_OF_YOUR_OWN,
         )
     return Runnable(offer, disks, shown, notes, max_gpus=request.max_gpus), price, requested
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from advisor.answers import ask
 from advisor.answers.context import Context
-from advisor.answers.reporting.reports import Origin, Report, command_line, question_of_report, report
+from advisor.answers.reporting.reports import Report, command_line, question_of_report, report
 from advisor.errors import unknown_name
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.listings import Sources
@@ -56,7 +56,7 @@ def _report(kind: ReportFormat) -> Format:
         kind.require_packages()
         workload, day = question_of_report(request.question, Sources()), request.as_of or today()
         command = command_line("report", [*options_of(request.question), "--date", str(day)])
-        details = Report(workload.name, day, Origin(command))
+        details = Report(workload.name, day, command)
         return kind.content(report(request.context, [workload], details), request.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)

@@ -40,17 +40,18 @@ from advisor.render.phrases import trial_command
 _PACKAGE = "instance-sizing-advisor"
 
 
-class Origin(NamedTuple):
-    """The origin of a report: its command without output options, the files read, and the data sources."""
+class Report(NamedTuple):
+    """The title of a report and its day, its command without output options, the files read, and the data
+    sources."""
 
+    title: str
+    as_of: date
     command: str
     inputs: Sequence[Input] = ()
     sources: Sources = Sources()
 
 
-def reproducibility(
-    context: Context, origin: Origin, sections: Iterable[Mapping[str, Any]]
-) -> dict[str, Any]:
+def reproducibility(context: Context, head: Report, sections: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The block `reproducibility` of the document: command, versions and digests."""
     sections = list(sections)
     model = context.sources().performance_model()
@@ -58,10 +59,10 @@ def reproducibility(
     answers = [section["recommendation"] for section in sections]
     language = [answer["performance_model"] for answer in answers if is_language(answer)]
     own = own_model_path()
-    file = origin.sources.performance_model or (own if own.is_file() else FOLDER / MODEL)
+    file = head.sources.performance_model or (own if own.is_file() else FOLDER / MODEL)
     return {
-        "command": origin.command,
-        "inputs": [input.document() for input in origin.inputs],
+        "command": head.command,
+        "inputs": [input.document() for input in head.inputs],
         "versions": {
             "advisor": advisor_version(),
             "python": platform.python_version(),
@@ -104,8 +105,9 @@ def report_of_question(question: AnyRecommend, sources: Sources, title: str) -> 
     """`advisor.report/1` about one question, as of today; the title is by default the workload's name."""
     workload, day = question_of_report(question, sources), today()
     options = [*options_of(question), *options_of(sources), "--date", day.isoformat()]
-    origin = Origin(command_line("report", options), inputs_of(question), sources)
-    return report(load_context(sources), [workload], Report(title or workload.name, day, origin))
+    command, inputs = command_line("report", options), inputs_of(question)
+    head = Report(title or workload.name, day, command, inputs, sources)
+    return report(load_context(sources), [workload], head)
 
 
 def question_of_report(question: AnyRecommend, sources: Sources) -> ReportedWorkload:
@@ -149,14 +151,6 @@ def read_input(file: str) -> Input:
 
 # Called after each workload with the number of finished ones.
 Step = Callable[[int], None]
-
-
-class Report(NamedTuple):
-    """The title of a report, its day, and its origin."""
-
-    title: str
-    as_of: date
-    origin: Origin
 
 
 def report(
@@ -259,5 +253,5 @@ def _assembled(context: Context, head: Report, sections: Sequence[dict[str, Any]
         "as_of": head.as_of.isoformat(),
         "totals": totals(sections),
         "workloads": list(sections),
-        "reproducibility": reproducibility(context, head.origin, sections),
+        "reproducibility": reproducibility(context, head, sections),
     }

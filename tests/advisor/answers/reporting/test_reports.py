@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.answers.context import load_context
 from advisor.answers.networks import recommended
 from advisor.answers.reporting import reports
-from advisor.answers.reporting.reports import Origin, Report, ReportedWorkload
+from advisor.answers.reporting.reports import Report, ReportedWorkload
 from advisor.answers.reporting.saved import Input, read_saved
 from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
@@ -59,8 +59,8 @@ def report(*given, **named):
 
 
 def gathered(*questions):
-    origin = Origin("advisor report --plan team.yaml --date 2026-11-22")
-    return plain(report(context(), questions, Report("Vision team, November", DAY, origin)))
+    command = "advisor report --plan team.yaml --date 2026-11-22"
+    return plain(report(context(), questions, Report("Vision team, November", DAY, command)))
 
 
 def test_a_team_of_workloads_gives_the_golden_report():
@@ -119,7 +119,7 @@ def saved(name="answer.json", **changes):
 
 
 def retold(*files):
-    report_again = plain(reports.report_of_saved(context(), files, Report("saved", DAY, Origin("c", files))))
+    report_again = plain(reports.report_of_saved(context(), files, Report("saved", DAY, "c", files)))
     validator().validate(report_again)
     return report_again
 
