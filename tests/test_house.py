@@ -15,12 +15,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 57_680, "models": 16_140, "sweeps": 15_920, "infra": 4_320, "infra/build": 16_250}
-FILES = 532
+LINES = {"advisor": 57_640, "models": 16_140, "sweeps": 15_920, "infra": 4_320, "infra/build": 16_250}
+FILES = 531
 DOCS_KILOBYTES, WORDS_OF_A_PAGE = 200, 1_500
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 RIDDLES = re.compile(r"\b(?:told|asked|stands?(?!-in)|its own|at hand|since deleted)\b", re.IGNORECASE)
-FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 72, 11
+FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 71, 11
 # Counts every function of the product that runs for one answer, its modules' bodies left out.
 TRACED = """
 import contextlib, io, json, sys
