@@ -299,16 +299,14 @@ def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integer
     """The best of the `good` rows of each type, with which the type enters the ranking."""
     if not len(good):
         return good
-    some, lower = table.take(good), table.lower[good]
-    costs, chances = cost(request, some), chances_of(request, some)
-    ranks = costs if request.is_sure else expected_cost(costs, chances)
-    best = best_of_each(table.kind[good], ranks, -lower)
-    return good[_good_batches(request, some, best, chances)]
+    some = table.take(good)
+    best = best_of_each(some.kind, rank(request, some), -some.lower)
+    return good[_good_batches(request, some, best)]
 
 
 def good_batches(request: NetworkQuestion, table: Table) -> Integers:
     """The row of each spec with the batch size that answers show for it."""
-    return _good_batches(request, table, np.arange(len(table)), chances_of(request, table))
+    return _good_batches(request, table, np.arange(len(table)))
 
 
 def good_share(request: NetworkQuestion) -> float:
@@ -325,20 +323,23 @@ def at_good_batch(request: NetworkQuestion, table: Table, row: int) -> int:
     return int(same[good_batches(request, table.take(same))[0]])
 
 
-def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers, chances: Floats) -> Integers:
-    """The rows of the chosen rows' specs at good batches: among those that are most likely to meet target and
-    limits, the smallest whose lower bound is a good share of their best one."""
+def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers) -> Integers:
+    """The rows of the chosen rows' specs at good batches: among those as likely to meet target and limits as
+    the best row, the smallest whose lower bound is a good share of their best one. The best row ranks first;
+    for a sure request all that keep the limits surely are as likely."""
     spec, lower = table.spec * (MOST_INSTANCES + 1) + table.count, table.lower
     known = np.array(sorted(set(spec[chosen].tolist())))  # np.unique and np.isin load numpy.ma, 10 ms
     index = np.searchsorted(known, spec).clip(max=len(known) - 1)
     same = np.flatnonzero(known[index] == spec)
-    spec, index = spec[same], index[same]
-    chances, lower = chances[same], lower[same]
-    surest, most = np.zeros(len(known)), np.zeros(len(known))
-    np.maximum.at(surest, index, chances)
+    spec, index, lower, some = spec[same], index[same], lower[same], table.take(same)
+    chances = chances_of(request, some)
+    first = -chances if request.is_sure else rank(request, some)
+    likely = chances[best_of_each(spec, first, -chances)]
     # A smaller batch must not raise the chance of a miss, nor make a safe spec unsafe.
-    least = np.where(surest >= request.confidence, request.confidence, 0.0)
-    sure = chances >= np.maximum(surest - _SAME_CHANCE, least)[index]
+    as_likely = likely - _SAME_CHANCE
+    safe = request.confidence if request.is_sure else np.maximum(as_likely, request.confidence)
+    sure = chances >= np.where(likely >= request.confidence, safe, as_likely)[index]
+    most = np.zeros(len(known))
     np.maximum.at(most, index[sure], lower[sure])
     near = np.flatnonzero(sure & (lower >= good_share(request) * most[index]))
     return np.asarray(same[near[best_of_each(spec[near], table.batch[same[near]])]])

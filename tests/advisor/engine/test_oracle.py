@@ -156,6 +156,21 @@ def test_a_price_between_the_cheapest_order_of_a_disk_and_the_best_one_is_used()
     check(world(265860), request, seed=18)
 
 
+def test_a_run_takes_the_batch_that_surely_keeps_the_latency_and_not_a_slower_surer_one():
+    """A batch of 8 kept it with 99 % and cost 20 % more than one of 16 with 95 %, of 80 % required."""
+    request = network_question(
+        confidence=0.8,
+        required_confidence=0.8,
+        gpus=("A100-SXM4-40GB", "L4"),
+        max_usd_per_hour=1.0,
+        network="googlenet",
+        task=Task.INFERENCE,
+        epochs=1.0,
+        max_latency_ms=54.6,
+    )
+    check(world(6679), request, seed=0)
+
+
 @pytest.mark.slow
 @settings(suppress_health_check=list(HealthCheck))
 @given(questions(count=5))
