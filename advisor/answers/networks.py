@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -69,12 +69,17 @@ _CHANGEABLE = ("vcpus", "physical_cores", "memory_mib")
 
 
 class NetworkRecommended(Recommended, frozen=True, kw_only=True):
-    """A recommendation for a network, with its context and the preparations that later questions about the
-    same workload can reuse. `relaxed` returns it with the limits to relax, where no spec answers."""
+    """A recommendation for a network, with its question, its context, and the preparations that later
+    questions about the same workload can reuse."""
 
+    question: Recommend
     context: Context
     preparations: Preparations
-    relaxed: Callable[[], NetworkRecommended]
+
+    def relaxed(self) -> NetworkRecommended:
+        """The answer with the limits to relax, where no spec answers; finding them takes seconds."""
+        result = relaxed(NetworkTask(self.preparations), self.result)
+        return _answer(result, self.question, self.context, self.preparations, is_relaxed=True)
 
 
 def recommended(
@@ -88,7 +93,7 @@ def recommended(
     """The cheapest spec that meets the target as of `today`, or the limits to relax where none does.
 
     `preparations` of the same catalogue and model save most of the work. With `relax` False, the limits to
-    relax are left to the answer's `relaxed()`, since finding them takes seconds.
+    relax are left to the answer's `relaxed()`.
 
     Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with `strict`
     `StalePriceError`."""
@@ -117,16 +122,8 @@ def recommended(
         settings = settings_of_candidate(result.chosen, context.catalog, context.model)
         settings = with_cheaper_specs(result, settings, preparations, context.model)
         result = replace(result, other_settings=settings)
-    elif relax:
-        return _relaxed(result, question, context, preparations)
-    return _answer(result, question, context, preparations)
-
-
-def _relaxed(
-    result: Recommendation, question: Recommend, context: Context, preparations: Preparations
-) -> NetworkRecommended:
-    result = relaxed(NetworkTask(preparations), result)
-    return _answer(result, question, context, preparations, is_relaxed=True)
+    answer = _answer(result, question, context, preparations)
+    return answer.relaxed() if relax and result.chosen is None else answer
 
 
 def _answer(
@@ -149,8 +146,8 @@ def _answer(
         result=result,
         message_document=document,
         text=recommendation_text(question, document, everything=question.pareto),
-        relaxed=partial(_relaxed, result, question, context, preparations),
         start_file=lambda name: export(result.ranked[0], name),
+        question=question,
         context=context,
         preparations=preparations,
     )
