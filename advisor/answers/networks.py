@@ -79,7 +79,7 @@ class NetworkRecommended(Recommended, frozen=True, kw_only=True):
     def relaxed(self) -> NetworkRecommended:
         """The answer with the limits to relax, where no spec answers; finding them takes seconds."""
         result = relaxed(NetworkTask(self.preparations), self.result)
-        return _answer(result, self.question, self.context, self.preparations, is_relaxed=True)
+        return _answer(result, self.question, self.context, self.preparations)
 
 
 def recommended(
@@ -127,18 +127,12 @@ def recommended(
 
 
 def _answer(
-    result: Recommendation,
-    question: Recommend,
-    context: Context,
-    preparations: Preparations,
-    *,
-    is_relaxed: bool = False,
+    result: Recommendation, question: Recommend, context: Context, preparations: Preparations
 ) -> NetworkRecommended:
-    every, sources, explained = question.explain_rejected, context.sources(), None
-    if question.explain and (is_relaxed or result.chosen is not None):
-        explained = explained_answer(result, context)
+    every, sources = question.explain_rejected, context.sources()
 
     def document() -> dict[str, Any]:
+        explained = explained_answer(result, context) if question.explain else None
         explanation = explanation_document(*explained) if explained else None
         return recommendation_document(result, sources, explanation, every_rejected=every)
 
