@@ -19,7 +19,6 @@ from advisor.catalog.assumed import (
 )
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import (
-    AssumedFact,
     Candidate,
     DataKind,
     DatasetProfile,
@@ -262,8 +261,7 @@ def ranking_assumptions(
     request: NetworkQuestion | ServingQuestion | TuningQuestion, chosen: AnyCandidate | None, cost: Message
 ) -> list[Message]:
     """The assumption about the ranking: by price where there is a target, else by `cost`, and misses."""
-    is_limited = chosen is None or chosen.probability is not None
-    can_miss = is_limited and not request.is_sure
+    can_miss = (chosen is None or chosen.probability is not None) and not request.is_sure
     if request.ranks_by_price:
         miss = Message("ranked by price x (1 + the chance of a miss)")
         return [miss] if can_miss else []
@@ -272,7 +270,7 @@ def ranking_assumptions(
     ranked = Message("ranked by {cost} at the median rate", cost=cost)
     if can_miss:
         ranked = Message("{ranked} x (1 + the chance of a miss)", ranked=ranked)
-    if not request.has_equal_costs(is_limited=is_limited):
+    if not request.has_equal_costs:
         return [ranked]
     return [Message(_LEVEL[request.ends].text, ranked=ranked)]
 
@@ -445,7 +443,10 @@ def assumed_facts(request: SpecQuestion, instance: InstanceType, disk: Disk) -> 
     if request.disk is None and not request.disk_types:
         yield from _uncompared_disks(instance, disk)
     kind = "local" if disk.is_local else disk.rate.type
-    parts = [_assumed_value(fact) for fact in disk.assumed]
+    parts = [  # '200 MiB/s (120 to 480)'
+        Message(_KINDS[fact.name.rpartition(".")[2]].text, value=fact.value, low=fact.low, high=fact.high)
+        for fact in disk.assumed
+    ]
     if parts and all(fact.imported for fact in disk.assumed):
         yield Message(
             "{cloud}'s {kind} disk has {parts}: imported", cloud=instance.cloud, kind=kind, parts=parts
@@ -484,8 +485,3 @@ def _uncompared_disks(instance: InstanceType, disk: Disk) -> Iterator[Message]:
         yield Message(
             "the local disk of {name} is not compared: its rate is not published", name=instance.name
         )
-
-
-def _assumed_value(fact: AssumedFact) -> Message:
-    """An assumed value with its range, as '200 MiB/s (120 to 480)'."""
-    return Message(_KINDS[fact.name.rpartition(".")[2]].text, value=fact.value, low=fact.low, high=fact.high)

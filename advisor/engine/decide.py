@@ -30,6 +30,8 @@ from advisor.messages import Message
 
 # Up to how many times the allowed count of instances a cheaper safe spec is looked for.
 _MORE_INSTANCES = 4
+# Limits that leave a choice among equal costs as it is, where it surely keeps them.
+_LIMITS = ("max_hours", "max_run_usd", "max_usd_per_hour", "vcpu_quota")
 # Specs to rank where only the first matters: one more shows what else might be chosen.
 _FEWEST_SHOWN = 2
 
@@ -230,15 +232,26 @@ def recommend(
 
     drafted = partial(_by_median_price, task, today=today, whole=whole)
     rank = partial(task.candidate_rank, request)
+    limited = _as_without_limits(task, request, today, strict)
     if strict:
-        answer = fresh_answer(request, lambda fresh: PriceDoubt(fresh, drafted, rank, today).answer(), today)
+        answer = fresh_answer(limited, lambda fresh: PriceDoubt(fresh, drafted, rank, today).answer(), today)
     else:
-        answer = PriceDoubt(request, drafted, rank, today).answer()
+        answer = PriceDoubt(limited, drafted, rank, today).answer()
+    answer = replace(answer, request=request)
     if not (whole and request.vcpu_quota and answer.chosen):
         return answer
     free = recommend(task, replace(request, vcpu_quota=()), today=today, strict=strict, whole=False).chosen
     is_cheaper = free and task.candidate_cost(request, free) < task.candidate_cost(request, answer.chosen)
     return replace(answer, beyond_quota=free if is_cheaper else None)
+
+
+def _as_without_limits(task: Task[R, O, T, C, A], request: R, today: date, strict: bool) -> R:
+    """The request with the choice among equal costs that is made without its limits; these leave it."""
+    free = request.without(set(_LIMITS) & set(request.__struct_fields__))
+    if free == request or not free.has_equal_costs:
+        return request
+    first = recommend(task, free, today=today, strict=strict, whole=False).chosen
+    return replace(request, preferred=first and (first.spec.offer.instance.name, first.spec.offer.market))
 
 
 def _by_median_price(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool) -> RankedAnswer[A]:

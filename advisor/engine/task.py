@@ -193,13 +193,18 @@ class Task(ABC, Generic[R, O, T, C, A]):
     def in_order(self, request: R, table: T, rows: Integers) -> Integers:
         """The rows sorted by rank, ties by rate, then name. Among those whose costs are equal within the
         error, one with a measured GPU comes first, of several the one with the least cost times hours (times
-        hourly price, for work without an end): no other of them is both cheaper and as quick."""
+        hourly price, for work without an end): no other of them is both cheaper and as quick. What is
+        chosen without limits comes before all where it surely keeps them."""
         some = table.take(rows)
         ranks, rates, costs = self.rank(request, some), self.rate(request, some), self.cost(request, some)
         names = some.names[some.kind].tolist()
         order = sorted(range(len(rows)), key=lambda i: (ranks[i], -rates[i], names[i]))
         level = np.flatnonzero(self.level(request, some)).tolist()
-        if len(level) > 1:
+        sure = self.chance(request, some) > request.confidence - 1e-9
+        preferred = [i for i in order if sure[i] and (names[i], some.offer(i).market) == request.preferred]
+        if preferred:
+            order.sort(key=lambda i: i not in preferred)
+        elif len(level) > 1:
             known = dict(zip(level, self.candidates(request, some, level), strict=True))
             gpus = {i: record.spec.offer.instance.gpu_name for i, record in known.items()}
             # A GPU counts as unmeasured if one of its rows is: rows bound by vCPUs say nothing about it.
@@ -212,15 +217,17 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     def level(self, request: R, table: T) -> Booleans:
         """Which rows cost the same as the cheapest within the error: up to `EQUAL` times its cost, and up to
-        the upper quartile of its cost."""
-        if not len(table) or not request.has_equal_costs(is_limited=bool(self.aims(request, table))):
+        the upper quartile of its cost. They surely keep the limits, or as surely as the cheapest."""
+        if not len(table) or not request.has_equal_costs:
             return np.zeros(len(table), dtype=bool)
         ranks = self.rank(request, table)
         cheapest = int(ranks.argmin())
         least, worst = float(ranks[cheapest]), float(self.cost(request, table, Level.SURE)[cheapest])
         share = QUARTILE / max(QUARTILE, gaussian_multiplier(request.confidence))
         quartile = least * max(1.0, worst / least) ** share if least else least  # one's own machine is free
-        return np.asarray(ranks <= min(quartile, EQUAL * least))
+        chances = self.chance(request, table)
+        is_as_sure = chances >= min(request.confidence, chances[cheapest])
+        return np.asarray((ranks <= min(quartile, EQUAL * least)) & is_as_sure)
 
     def nearest_row(self, request: R, table: T) -> int:
         """The row that comes closest to an answer, within the price limit if any is: the cheapest whose worst

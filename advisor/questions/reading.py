@@ -287,7 +287,7 @@ def _default_schema(field: Field) -> Schema:
     return {} if value in (None, ()) else {"default": str(value) if isinstance(value, str) else value}
 
 
-_OF_THE_DECISION = ("listed_on", "fresh_on", "price_spread", "writes_text")
+_OF_THE_DECISION = ("listed_on", "fresh_on", "price_spread", "preferred", "writes_text")
 _OF_DATASETS = ("name", "samples", "bytes_per_sample", "storage_format", "kind", "sample", "width", "height")
 # Field -> its word in a document for None.
 _LEFT_OPEN = {"market": ANY_MARKET, "precision": AUTO, "memory_format": AUTO}

@@ -125,6 +125,7 @@ class SpecQuestion(Question):
     All bounds are at `confidence`. A spec must keep target and limits at `required_confidence`; where that is
     None, with an even chance, and the cost of a miss counts by its chance.
 
+    `preferred` is the choice among equal costs without limits, where these keep it.
     `region` None is every region, once the cloud's usual one is filled in: each type is then taken where it
     is cheapest; `market` None is every market. The decision narrows prices by `fresh_on` (of instances: not
     old on that day), `listed_on` (listed and not old) and `price_spread` (sure enough). `vcpu_quota` has
@@ -153,6 +154,7 @@ class SpecQuestion(Question):
     listed_on: date | None = None
     fresh_on: date | None = None
     price_spread: PriceSpread | None = None
+    preferred: tuple[str, Market] | None = None
     gpu_filter: values.GpuFilter | None = GPU._replace(name="gpu", in_document=False)
     gpus: tuple[str, ...] = ()
     min_gpu_memory_mib: float | None = None
@@ -236,10 +238,10 @@ class SpecQuestion(Question):
         """Return True if specs are ranked by hourly price, False if by the cost of their work."""
         return not self.ends
 
-    def has_equal_costs(self, *, is_limited: bool) -> bool:
-        """Return True if costs may count as equal within their error. Prices and terms have none, and a run
-        with a target or a limit (`is_limited`) counts it in its chance of a miss."""
-        return not (self.ranks_by_price or self.owes_term or (self.ends and is_limited))
+    @property
+    def has_equal_costs(self) -> bool:
+        """Return True if costs may count as equal within their error. Prices and terms have none."""
+        return not (self.ranks_by_price or self.owes_term)
 
     @property
     def is_sure(self) -> bool:

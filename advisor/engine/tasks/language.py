@@ -44,6 +44,7 @@ _CERTAIN = {"users", "over_max_price"}
 # Attributes of every question that do not change the options.
 _OF_ANSWERS = (
     *("max_usd_per_hour", "horizon_hours", "max_results", "required_confidence", "allow_extrapolation"),
+    "preferred",
 )
 # Reasons for which several instances together may still serve.
 _TOO_SMALL = ("weights", "kv")

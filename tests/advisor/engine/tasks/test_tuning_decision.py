@@ -104,6 +104,33 @@ def test_what_is_cheaper_as_quick_and_as_sure_has_a_price_or_a_gpu_that_is_less_
         assert why is not Behind.UNMEASURED or (is_measured(chosen) and not is_measured(other))
 
 
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from([EIGHT_B, "Qwen/Qwen3-8B", "meta-llama/Llama-3.1-70B"]),
+    st.sampled_from(list(LlmMethod)),
+    st.floats(1e7, 1e9),
+    st.sampled_from(["max_hours", "max_run_usd", "max_usd_per_hour", "vcpu_quota"]),
+    st.floats(1.0, 10),
+)
+def test_a_limit_that_the_choice_surely_keeps_leaves_it(
+    model: str, method: LlmMethod, tokens: float, limit: str, times: float
+) -> None:
+    """What costs the same within its error goes by the same rule with a deadline, a budget or a quota."""
+    free = {"model": model, "method": method, "tokens": tokens, "required_confidence": None}
+    chosen = answer(**free).chosen
+    spec = chosen.spec
+    most = {
+        "max_hours": times * chosen.hours.upper,
+        "max_run_usd": times * chosen.usd_per_run.upper,
+        "max_usd_per_hour": times * spec.total_usd_per_hour,
+        "vcpu_quota": tuple(
+            (code, times * spec.offer.instance.vcpus) for code in ("L-DB2E81BA", "L-417A185B")
+        ),
+    }
+    limited = answer(**free, **{limit: most[limit]}).chosen
+    assert limited.spec.offer == spec.offer
+
+
 @pytest.mark.parametrize("method", list(LlmMethod))
 def test_what_is_recommended_has_memory_left(method: LlmMethod) -> None:
     for candidate in answer(method=method, model="meta-llama/Llama-3.1-70B").ranked:
