@@ -181,7 +181,12 @@ def _old_prices_note(request: SpecQuestion, catalog: Catalog, today: date) -> Me
 
 
 def results_and_misfits(
-    catalog: Catalog, question: SpecQuestion, names: Iterable[str], predicted: Callable[[str], P]
+    catalog: Catalog,
+    question: SpecQuestion,
+    names: Iterable[str],
+    predicted: Callable[[str], P],
+    *,
+    may_be_none: bool = False,
 ) -> tuple[dict[str, P], list[Misfit]]:
     """The result of each type that can run the work, and why the others cannot; `UsageErrors` if none can."""
     known, misfits, errors = dict[str, P](), list[Misfit](), list[UsageError]()
@@ -194,7 +199,7 @@ def results_and_misfits(
             errors.append(error)
             cloud = catalog.cloud_of(name, question.cloud)
             misfits.append(Misfit(catalog.instance(name, cloud), error.message))
-    if not known:
+    if not (known or may_be_none):
         raise UsageErrors(errors)
     return known, misfits
 

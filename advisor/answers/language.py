@@ -37,7 +37,7 @@ from advisor.engine.tasks.language import Cards
 from advisor.engine.tasks.serving.options import kv_precision_of, serving_memory_of
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.engine.tasks.tuning import TuningTask
-from advisor.errors import CANNOT_RUN, UsageError
+from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.config_files import file_of
 from advisor.models.language.configs import bundled_language_models
@@ -68,6 +68,7 @@ from advisor.render.language_document import (
 from advisor.render.views.compare import (
     SERVING_COLUMNS,
     TUNING_COLUMNS,
+    Misfit,
     language_comparison_document,
     language_comparison_text,
 )
@@ -256,57 +257,46 @@ def _predicted(prepared: _Prepared, name: str) -> Any:
 
 
 def compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning) -> Answer:
-    """The instances of the question beside its baseline: a table for each language model and method."""
+    """The instances of the question in its order, then its baseline if that is another one, for each language
+    model and method in one table."""
     models = dict.fromkeys(comma_parts(question.model) or [question.model])
-    methods = question.methods if isinstance(question, TuningQuestion) else ()
-    ways = [{"method": method} for method in dict.fromkeys(methods)] or [{}]
-    answers, cannot = list[Answer](), list[dict[str, Any]]()
-    pairs = list(product(models, ways))
-    for name, way in pairs:
-        try:
-            answers.append(_compared(catalog, question.replace(model=name, **way)))
-        except UsageError as error:
-            if error.code != CANNOT_RUN or (not answers and (name, way) == pairs[-1]):
-                raise
-            why = Message("method {method}: {why}", why=error.message, **way) if way else error.message
-            cannot.append({"model": name, "instance_type": question.instance[0], "why": why})
-    if len(pairs) == 1:
-        return answers[0]
-
-    def document() -> dict[str, Any]:
-        each = [answer.message_document() for answer in answers]
-        rows, misfits = (
-            [{"model": own["request"]["model"], **row} for own in each for row in own[part]]
-            for part in ("rows", "cannot")
-        )
-        requests = [own["request"] for own in each]
-        return {**each[0], "requests": requests, "rows": rows, "cannot": [*misfits, *cannot]}
-
-    reasons = [each["why"] for each in cannot]
-    return Answer(
-        result=[answer.result for answer in answers],
-        message_document=document,
-        text=lambda: "\n\n".join([*(answer.text() for answer in answers), *map(str, reasons)]),
-        notes=[*(note for answer in answers for note in answer.notes), *reasons],
-        columns={"model": "model", **({"method": "tuning.method"} if methods else {}), **answers[0].columns},
-    )
-
-
-def _compared(catalog: Catalog, question: CompareGeneration | CompareFinetuning) -> Answer:
-    """The instances of the question in its order, then its baseline if that is another one."""
-    prepared = _prepared(catalog, question)
+    methods = dict.fromkeys(question.methods) if isinstance(question, TuningQuestion) else {}
+    pairs = list(product(models, [{"method": method} for method in methods] or [{}]))
+    varied = [name for name, known in (("model", models), ("method", methods)) if len(known) > 1]
     first = question.baseline or question.instance[0]
     names = [instance_named(name, question, catalog) for name in (*question.instance, first)]
-    known, misfits = results_and_misfits(catalog, question, names, partial(_predicted, prepared))
-    results = list(known.values())
-    request, baseline = prepared.request, known.get(names[-1], results[0])
-    document = partial(language_comparison_document, results, baseline, request, prepared.sources, misfits)
+    documents, rows, results, misfits = list[dict[str, Any]](), list[Any](), list[list[Any]](), list[Misfit]()
+    for model, way in pairs:
+        prepared = _prepared(catalog, question.replace(model=model, **way))
+        request, on = prepared.request, partial(_predicted, prepared)
+        may_be_none = len(results) + 1 < len(pairs) or any(results)
+        known, lacking = results_and_misfits(catalog, question, names, on, may_be_none=may_be_none)
+        if "method" in varied:
+            whys = [Message("method {method}: {why}", why=each.why, **way) for each in lacking]
+            lacking = [each._replace(why=why) for each, why in zip(lacking, whys, strict=True)]
+        results.append(list(known.values()))
+        label = ", ".join(str(getattr(request, name)) for name in varied)
+        misfits += [each._replace(way=label) for each in lacking]
+        document = language_comparison_document(results[-1], names[-1], request, prepared.sources, lacking)
+        rows += [{**row, "way": label} for row in document["rows"]]
+        documents.append(document)
+    whole, requests = documents[0], [each["request"] for each in documents]
+    asked = {**requests[0], "model": ", ".join(dict.fromkeys(each["model"] for each in requests))}
+    shown = {**whole, "request": asked, "rows": rows}
+    if varied:
+        own = {
+            part: [{"model": each["request"]["model"], **row} for each in documents for row in each[part]]
+            for part in ("rows", "cannot")
+        }
+        whole = {**whole, "requests": requests, **own}
+    known_columns = TUNING_COLUMNS if isinstance(question, TuningQuestion) else SERVING_COLUMNS
+    of_ways = {"model": "model", **({"method": "tuning.method"} if methods else {})} if varied else {}
     return Answer(
-        result=results,
-        message_document=document,
-        text=lambda: language_comparison_text(document(), request, misfits),
+        result=results if varied else results[0],
+        message_document=lambda: whole,
+        text=lambda: language_comparison_text(shown, request, misfits, ", ".join(varied)),
         notes=[each.why for each in misfits],
-        columns=TUNING_COLUMNS if isinstance(question, TuningQuestion) else SERVING_COLUMNS,
+        columns={**of_ways, **known_columns},
     )
 
 

@@ -85,10 +85,11 @@ Record = Mapping[str, Any]
 
 
 class Misfit(NamedTuple):
-    """An instance that cannot do what the question asks, and the reason."""
+    """An instance that cannot do what the question asks, the reason, and the model and method, if several."""
 
     instance: InstanceType
     why: Text
+    way: str = ""
 
 
 def misfit_rows(misfits: Sequence[Misfit]) -> list[dict[str, Any]]:
@@ -196,9 +197,12 @@ def instances_text(
     title: str, columns: Sequence[Column], rows: Sequence[Record], misfits: Sequence[Misfit]
 ) -> list[str]:
     """Return a table of instances in the order given, then what some miss and why others are left out."""
-    gaps = [{"instance_type": each.instance.name, **instance_block(each.instance)} for each in misfits]
+    gaps = [
+        {"instance_type": each.instance.name, "way": each.way, **instance_block(each.instance)}
+        for each in misfits
+    ]
     first = [_column("instance", "instance_type", Look.NAME), _column("gpu", _gpus)]
-    missed = {row["instance_type"]: _missed(row) for row in rows}
+    missed = {_named(row): _missed(row) for row in rows}
     below = [
         Part("Misses", [Items(_by_instance(missed))]),
         Part("Left out", [Items([str(each.why) for each in misfits])]),
@@ -248,6 +252,11 @@ def _sure_columns(rows: Sequence[Record]) -> list[Column]:
 def _gpus(row: Record) -> str | None:
     gpu = row["gpu"]
     return gpu and gpus_text(gpu["name"], gpu["count"]).replace(" ", "\u00a0")
+
+
+def _named(row: Record) -> str:
+    """Return 'g6e.xlarge', of several methods or models 'g6e.xlarge (lora)'."""
+    return f"{row['instance_type']} ({row['way']})" if row.get("way") else str(row["instance_type"])
 
 
 def _missed(row: Record) -> list[str]:
@@ -326,18 +335,20 @@ _ALONE = (
 
 def language_comparison_document(
     predictions: Sequence[LanguagePrediction],
-    baseline: LanguagePrediction,
+    baseline: str,
     request: ServingQuestion | TuningQuestion,
     sources: Sources,
     misfits: Sequence[Misfit],
 ) -> dict[str, Any]:
-    """Return how instances that serve or fine-tune compare; `relative` is the median over the baseline's."""
+    """Return how instances that serve or fine-tune compare; `relative` is the median over that of the
+    baseline, or of the first where that one cannot do it."""
     blocks = {each.instance.name: language_block(each, request.confidence, sources) for each in predictions}
-    first = blocks[baseline.instance.name]["predicted"]["throughput"]["median"]
+    baseline = baseline if baseline in blocks else next(iter(blocks), baseline)
+    medians = {name: block["predicted"]["throughput"]["median"] for name, block in blocks.items()}
     rows = [
         block
         | {
-            "relative": block["predicted"]["throughput"]["median"] / first,
+            "relative": medians[each.instance.name] / medians[baseline],
             "assumptions": list(each.assumptions),
             "warnings": list(each.warnings),
         }
@@ -347,23 +358,28 @@ def language_comparison_document(
         "schema": TUNING_SCHEMA if isinstance(request, TuningQuestion) else SERVING_SCHEMA,
         "request": question_document(request),
         **sources.blocks(),
-        "baseline": baseline.instance.name,
+        "baseline": baseline,
         "rows": rows,
         "cannot": misfit_rows(misfits),
     }
 
 
 def language_comparison_text(
-    document: Mapping[str, Any], request: ServingQuestion | TuningQuestion, misfits: Sequence[Misfit]
+    document: Mapping[str, Any],
+    request: ServingQuestion | TuningQuestion,
+    misfits: Sequence[Misfit],
+    ways: str = "",
 ) -> str:
-    """Return the comparison as text for a terminal."""
+    """Return the comparison as text for a terminal; `ways` is the heading of the rows' `way`, if several."""
     rows, t = document["rows"], report_texts("en")
     tunes = isinstance(request, TuningQuestion)
     of_task = (_tuning_columns if tunes else _serving_columns)(rows, request.confidence)
     columns = [*of_task, _RELATIVE, *_sure_columns(rows)]
-    binds = {row["instance_type"]: [binding_text(row, t)] for row in rows}
+    columns = [_column(ways, "way"), *columns] if ways else columns
+    binds = {_named(row): [binding_text(row, t)] for row in rows}
     bound = block_lines([Part("Bound by", [Items(_by_instance(binds))])])
-    title = f"{question_text(document, t)}; {_computes(rows[0])}; x: rate relative to {document['baseline']}"
+    is_one = f"x: rate relative to {document['baseline']}" + (f" by the same {ways}" if ways else "")
+    title = f"{question_text(document, t, *ways.split(', '))}; {_computes(rows[0])}; {is_one}"
     shown = instances_text(title, columns, rows, misfits)
     return "\n".join([*shown, *_verdict(rows, request.confidence), *bound, *notes_lines(rows)])
 
@@ -380,7 +396,7 @@ def _verdict(rows: Sequence[Record], confidence: float) -> list[str]:
     sure = [row for row in judged if row["probability"] >= confidence]
     first = min(sure, key=usd) if sure else max(judged, key=lambda row: float(row["probability"]))
     says = "Cheapest that does it" if sure else f"None is {percent(confidence)} sure to do it; surest"
-    return ["", f"{says}: {first['instance_type']}, {percent(modest(first['probability']))} sure"]
+    return ["", f"{says}: {_named(first)}, {percent(modest(first['probability']))} sure"]
 
 
 def _computes(row: Record) -> str:
