@@ -217,13 +217,15 @@ _HELP_ALL = click.Option(
 def help_by_heading(
     params: Sequence[click.Parameter], context: click.Context
 ) -> dict[str, list[tuple[str, str]]]:
-    """Heading -> help records of its options; headings are in the order of their first options."""
-    headings: dict[str, list[tuple[str, str]]] = {}
+    """Heading -> help records of its options, those of a task on the command line; headings are in the order
+    of their first options."""
+    headings, task = dict[str, list[tuple[str, str]]](), _task_in(context)
     for param in params:
         records = [("Options", param.get_help_record(context))]
         if isinstance(param, FieldOption):
-            options = param.by_task or [param]
-            records = [*dict.fromkeys((each.section, each.get_help_record(context)) for each in options)]
+            options = [param.of_task(task)] if task else param.by_task or [param]
+            each_of = [(each.section, each.get_help_record(context)) for each in options if each]
+            records = [*dict.fromkeys(each_of)]
         for heading, record in records:
             if record is not None:
                 headings.setdefault(heading, []).append(record)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,11 @@ def test_help_names_every_cloud_that_is_ranked(shown):
     named = " ".join(text.partition("--cloud ")[2].partition(" --region ")[0].split())
     assert ranked <= set(named.replace(",", "").split())
     assert [name for name in CATALOG.clouds if name not in CLOUD.help] == []
+    of_task = re.findall(
+        r"^  (--[a-z-]+)", shown("recommend", "--task", "finetuning", "--help-all"), re.MULTILINE
+    )
+    assert len(of_task) == len(set(of_task))
+    assert not {"--engine", "--precision", "--guidance", "--epochs"} & set(of_task)
 
 
 FEW = ("--target-throughput", "5000", "--gpu", "T4,L4,A10G")
