@@ -78,16 +78,13 @@ class Withheld(Struct, frozen=True):
     rows: int
 
 
-class Prediction(Struct, frozen=True, kw_only=True):
+class Prediction(Span, frozen=True, kw_only=True):
     """Throughput of one workload on given resources. `lower` is the one-sided (1 - confidence) quantile and
     `upper` its mirror. `extrapolation` says what is outside the measured range. `calibrated` is False where
     no held-out residuals back the interval. `gpus_used` work in parallel, each at `gpu_efficiency` of its
     rate alone, and each node that trains with others at `node_efficiency` of its rate alone. `bare_step` is
     one GPU's rate without a script. `withheld` is the test most like this prediction; None without one."""
 
-    lower: float
-    median: float
-    upper: float
     confidence: float
     stage_rates: Mapping[Stage, float]
     bottleneck: Stage
@@ -99,11 +96,6 @@ class Prediction(Struct, frozen=True, kw_only=True):
     node_efficiency: float = 1.0
     bare_step: float | None = None
     withheld: Withheld | None = None
-
-    @property
-    def sure_share(self) -> float:
-        """The lower bound over the median; 0 where the median is 0."""
-        return self.lower / self.median if self.median > 0 else 0.0
 
     def times(self, factor: float) -> Prediction:
         """The prediction for `factor` equal machines in parallel. Their errors are the same, so their bounds
@@ -214,16 +206,6 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
     def samples_per_step(self) -> int:
         """Samples of a step, in which each process computes a batch."""
         return self.processes * self.workload.batch_size * self.samples_per_row
-
-    @property
-    def is_augmented(self) -> bool:
-        """True if its images are cropped at random, as for training, and not at their centre."""
-        return bool(self.plan.get("transform", AUGMENTED) == AUGMENTED)
-
-    @property
-    def reads_in_order(self) -> bool:
-        """True if its data set is read in stored order, not shuffled."""
-        return bool(self.plan.get("order") == STORED_ORDER)
 
     @property
     def loader_period(self) -> int:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.domain import MIB, CacheState, DataKind, Resources, Stage, Task, Trial, Workload
+from advisor.domain.results import AUGMENTED, STORED_ORDER
 from advisor.models.bayes import Floats
 from advisor.models.performance.machines import (
     CONTENTION,
@@ -178,7 +179,9 @@ class PipelineRequest(Struct, frozen=True):
     @classmethod
     def of(cls, trial: Trial) -> PipelineRequest:
         """The work of a trial, loaded as its worker does."""
-        augmented, shuffled = trial.is_augmented, not trial.reads_in_order
+        # Images are cropped at random, or else at their centre; samples are read shuffled or as stored.
+        augmented = trial.plan.get("transform", AUGMENTED) == AUGMENTED
+        shuffled = trial.plan.get("order") != STORED_ORDER
         return cls(trial.workload, trial.resources, trial.network_on_cpu, trial.cache, augmented, shuffled)
 
     @property

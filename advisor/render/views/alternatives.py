@@ -16,7 +16,6 @@ _FASTER, _MUCH_FASTER = 1.05, 2.0
 # Another kind of spec gets a line up to this many times the chosen cost if its chance is known; if not, up to
 # the second factor on the cost per sample and the third on the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
-# A spec whose hour costs less than the chosen one's by this factor is a far smaller machine.
 _FAR_SMALLER = 5.0
 
 
@@ -34,9 +33,10 @@ def other_kinds(document: Record) -> Sequence[Record]:
     shown = (safe, (document.get("price_call") or {}).get("cheaper") or {})
     # A far smaller machine is easier to get, so it comes first.
     most = _MOST_TIMES * _usd(chosen) if chosen.get("run") else -inf
-    sure = (each for each in document["alternatives"] if _keeps(each) and _usd(each) <= most)
+    cheap = (each for each in document["alternatives"] if _usd(each) <= most)
+    sure = (each for each in cheap if (each["probability"] or 1.0) >= each["predicted"]["confidence"])
     small = min(sure, key=_hourly, default=chosen)
-    if _hourly(small) * _FAR_SMALLER < _hourly(chosen):
+    if is_far_smaller(small, chosen):
         others = [small, *(each for each in others if each is not small)]
     return [
         each
@@ -49,9 +49,9 @@ def _hourly(spec: Record) -> float:
     return float(spec["price"]["total_usd_per_hour"])
 
 
-def _keeps(spec: Record) -> bool:
-    """Return whether a spec keeps all limits at the confidence, if there are any."""
-    return spec["probability"] is None or bool(spec["probability"] >= spec["predicted"]["confidence"])
+def is_far_smaller(spec: Record, chosen: Record) -> bool:
+    """Return whether the hour of a spec costs less than the chosen one's by `_FAR_SMALLER`."""
+    return _hourly(spec) * _FAR_SMALLER < _hourly(chosen)
 
 
 def _kind(spec: Record) -> tuple[Any, ...]:

@@ -63,7 +63,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, local_or_order
-from advisor.render.views.alternatives import other_kinds, ranked_usd
+from advisor.render.views.alternatives import is_far_smaller, other_kinds, ranked_usd
 from advisor.render.views.specs import (
     TIMES,
     api_messages,
@@ -516,6 +516,7 @@ def _other(spec: Record, document: Record, t: Texts, *, is_short: bool) -> str:
     chosen, gpu, why = document["recommendation"], "", spec.get("behind")
     cheaper = 1 - ranked_usd(spec) / ranked_usd(chosen)
     reason = behind_text(why, t, cheaper)
+    reason += t("behind.smaller") if cheaper < 0 and spec.get("run") and is_far_smaller(spec, chosen) else ""
     if spec["gpu"]:
         never = [] if why == Behind.UNMEASURED or never_measured(chosen, t) else never_measured(spec, t)
         never += owners_of(spec, t)
