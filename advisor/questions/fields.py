@@ -114,13 +114,14 @@ class Network(Text):
 
 
 class Choice(Kind):
-    """One of a closed list, in any case; errors name the nearest. The word `every` is stored as None."""
+    """One of a closed list, in any case, or by a name in `also`; errors name the nearest. The word `every`
+    is stored as None."""
 
-    def __init__(self, noun: str, names: Iterable[str], *, every: str = "") -> None:
+    def __init__(self, noun: str, names: Iterable[str], *, every: str = "", **also: str) -> None:
         self.noun = noun
         self.every = every
         self.names = tuple(str(name) for name in names)
-        self._members = {str(name).lower(): name for name in names}
+        self._members = {str(name).lower(): name for name in names} | also
         self.metavar = f"[{'|'.join(self.names)}]"
 
     def from_text(self, text: str, field: str) -> Any:

@@ -489,7 +489,7 @@ class MemoryQuestion(Question):
     )
     optimizer: str | None = ask(
         "Optimizer; decides how many values are kept per weight. Training only.",
-        Choice("optimizer", OPTIMIZERS),
+        Choice("optimizer", OPTIMIZERS, adamw="adam"),  # they keep as much
         usual="momentum",
     )
     checkpointing: bool = ask(

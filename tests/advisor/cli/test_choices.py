@@ -171,3 +171,8 @@ def test_the_gpu_of_an_instance_may_be_meant_by_its_type(document, stderr):
 )
 def test_a_limit_or_a_size_of_another_form_is_answered_by_the_right_one(words, hint, stderr):
     assert hint in stderr("recommend", *words.split())
+
+
+def test_adamw_keeps_as_much_as_adam(document):
+    words = "memory --model bert-base --gpu T4 --optimizer"
+    assert document(f"{words} AdamW") == document(f"{words} adam")
