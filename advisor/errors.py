@@ -187,6 +187,7 @@ _MEANT: Mapping[tuple[str, str], tuple[str, ...]] = {
         (("market", name) for name in ("reserved", "commitment", "committed", "ri")),
         ("commitment-1y", "commitment-3y"),
     ),
+    ("market", "any"): ("on-demand", "spot"),
     **dict.fromkeys(
         (("precision", name) for name in ("awq", "int4", "q4_k_m", "gptq", "4bit")), ("int4-awq",)
     ),

@@ -254,7 +254,8 @@ def report(
     advisor recommend ... -o json | advisor report --from - --language zh-CN --out report.md
 
     \b
-    A plan is YAML; its keys are the options of `recommend`, with _ for - (--help-all lists them):
+    A plan is YAML; its keys are the options of `recommend` with _ for - (--help-all lists them), and
+    runs_per_month (of work that ends) or hours_per_month (of other work):
       title: Vision team
       defaults: {region: us-east-1}  # for workloads that do not set it
       workloads:

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from advisor.catalog import CpuOnly
 from advisor.catalog.support import BURSTABLE
 from advisor.domain import (
+    Candidate,
     DataKind,
     InstanceType,
     LazyRejected,
     Rejected,
     Stage,
-    Task,
     Workload,
     computes_on_cpu,
     nearest_first,
@@ -31,7 +31,6 @@ from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW, factors_of, level
 from advisor.engine.table import Table
 from advisor.messages import Message, ceil_ms, ceil_span, floor_rate, format_rate, format_span, format_target
 from advisor.models.performance.model import PerformanceModel
-from advisor.models.performance.pipeline import STAGES
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 
@@ -311,7 +310,7 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
     shown = table.take(np.array([row]))
     level = level_of(request)
     if reason == TOO_SLOW:
-        return _too_slow(request, shown)
+        return too_slow(request, shown.candidates([0], request)[0])
     if reason == "slow_first_epoch":
         return Message(
             _FIRST_EPOCH_TEXTS[request.is_sure].text,
@@ -398,25 +397,18 @@ _RATE_TEXTS = (
 )
 
 
-def _too_slow(request: NetworkQuestion, shown: Table) -> Message:
-    target, median = request.target_throughput or 0.0, float(shown.rates[Level.MEDIAN, 0])
-    workload = shown.source.predictions.pairs[int(shown.row[0])][0]
+def too_slow(request: NetworkQuestion, candidate: Candidate) -> Message:
+    """By how much a candidate misses the target rate."""
+    rate, target = candidate.prediction, request.target_throughput or 0.0
     return Message(
-        _RATE_TEXTS[int(median >= target) if request.is_sure else 2].text,
+        _RATE_TEXTS[int(rate.median >= target) if request.is_sure else 2].text,
         code=TOO_SLOW,
         p=100 * (1 - request.confidence),
-        lower=floor_rate(float(shown.lower[0])),
-        median=floor_rate(median),
+        lower=floor_rate(rate.lower),
+        median=floor_rate(rate.median),
         target=target,
-        stage=stage_name(_binding_stage(request, shown), shown.offer(0).instance, workload),
+        stage=stage_name(rate.bottleneck, candidate.spec.offer.instance, candidate.workload),
     )
-
-
-def _binding_stage(request: NetworkQuestion, shown: Table) -> Stage:
-    """The bottleneck of a row; for nodes from its record, since columns lack the network between them."""
-    if request.task is Task.TRAINING and shown.count[0] > 1:
-        return shown.candidates([0], request)[0].prediction.bottleneck
-    return STAGES[int(shown.bottleneck[0])]
 
 
 _HOST_NAMES = {

@@ -12,7 +12,7 @@ from typing import Generic
 
 from msgspec.structs import replace
 
-from advisor.domain import Change, Market, Relaxation
+from advisor.domain import Change, Relaxation
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.results import Span
 from advisor.engine.columns import Floats, cheapest
@@ -25,7 +25,7 @@ from advisor.errors import SpentError
 def relaxations(
     task: Task[R, O, T, C, A], answer: A, *, effort: Effort | None = None
 ) -> tuple[Relaxation, ...]:
-    """The relaxations with which some spec meets the question, cheapest first, old spot prices last. Each is
+    """The relaxations with which some spec meets the question, by what people give up and by cost. Each is
     the least change of one constraint that is enough by the bounds, or else by the medians. If none is enough
     alone, each changes two limiting constraints; if no two are, there is one relaxation, which changes as
     many as it takes. Empty if `answer` has a chosen spec, or the workload runs nowhere. `effort` records
@@ -49,13 +49,14 @@ def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
 
 # Limits on a run's cost and time. A longer run is also named if it costs less than this share.
 _RUN, _LESS_USD = ("max_run_usd", "max_hours"), 0.9
+# What people give up first: the market, then limits and settings (1), another place, and work. Then `_LAST`.
+_GIVEN_UP, _LAST = {"--market": 0, "--cloud": 2, "--region": 2}, 4
+_GIVEN_UP |= dict.fromkeys(("--epochs", "--samples", "--tokens", "--target-throughput", "--users"), 3)
 # A target cut below this share is another question, and comes last, as does a limit that grows by more than
-# the larger factor; one that grows by more than the smaller factor comes just before.
-_TARGET_LEFT, _SOME_TIMES, _MOST_TIMES = 1 / 3, 2.0, 10.0
+# this factor.
+_TARGET_LEFT, _MOST_TIMES = 1 / 3, 10.0
 _TARGETS = ("target", "users")
 _ANY = "any"
-# Spot prices older than this promise nothing: relaxations without them come first.
-_OLD_SPOT_DAYS = 180
 
 
 class Relaxer(Generic[R, O, T, C, A]):
@@ -89,7 +90,7 @@ class Relaxer(Generic[R, O, T, C, A]):
         return recommend(self._task, request, today=self._answer.today, whole=False).chosen
 
     def relaxations(self, request: R) -> tuple[Relaxation, ...]:
-        """The relaxations of a request, cheapest first."""
+        """The relaxations of a request, sorted."""
         ways, enough = list[Relaxation](), set[str]()
         # These need few answers: they come first, before the search below spends the budget.
         with suppress(SpentError):
@@ -152,17 +153,14 @@ class Relaxer(Generic[R, O, T, C, A]):
         )
 
     def _rank(self, way: Relaxation) -> tuple[int, float, float, str]:
-        """The sort key: by cost; then those with an old spot price or less than an even chance; then those
-        that raise a limit by some times; last those that change one by many times, least change first."""
-        spec = way.gives.spec
-        age = self._answer.today - spec.offer.price.as_of
-        is_doubtful = spec.offer.market is Market.SPOT and age.days > _OLD_SPOT_DAYS
-        is_doubtful |= (way.gives.probability or 1.0) < EVEN
-        group = 2 if _is_many_times(way, _SOME_TIMES) else int(is_doubtful)
+        """The sort key: by what people give up, an even chance, and cost; those that change a limit by many
+        times come last, least change first."""
+        name, cost = way.changes[0].constraint, self._cost(way)
         if _is_many_times(way) or _cuts_target(way):
             most = max(max(_ratio(each), 1 / (_ratio(each) or 1.0)) for each in way.changes)
-            return 3, most, self._cost(way), way.changes[0].constraint
-        return group, 0.0, self._cost(way), way.changes[0].constraint
+            return _LAST, most, cost, name
+        given_up = max(_GIVEN_UP.get(change.option, 1) for change in way.changes)
+        return given_up, float((way.gives.probability or 1.0) < EVEN), cost, name
 
     def _least_relaxed(self, request: R, known: Set[str]) -> Iterator[tuple[R, Sequence[Constraint]]]:
         """Changed requests that some spec answers, with the changed constraints: each single one that is
@@ -246,9 +244,9 @@ def _ratio(change: Change) -> float:
     return after / before if before else 1.0
 
 
-def _is_many_times(way: Relaxation, most: float = _MOST_TIMES) -> bool:
-    """Return whether an upper limit grows by more than a factor."""
-    return any(each.constraint.startswith("max_") and _ratio(each) > most for each in way.changes)
+def _is_many_times(way: Relaxation) -> bool:
+    """Return whether an upper limit grows by more than `_MOST_TIMES`."""
+    return any(each.constraint.startswith("max_") and _ratio(each) > _MOST_TIMES for each in way.changes)
 
 
 def _cuts_target(way: Relaxation) -> bool:

@@ -35,12 +35,12 @@ CLOUD: Any = _place(
 )
 REGION: Any = _place("Region to search.", Text("REGION"), usual="us-east-1 for aws, else all regions")
 MARKET: Any = _place(
-    "How you pay: on demand, spot, or a 1- or 3-year commitment.",
+    "How you pay: on-demand, spot, commitment-1y or commitment-3y (convertible: --help-all).",
     Choice("market", Market),
     default=Market.ON_DEMAND,
 )
 RANKED_MARKET: Any = _place(
-    "How you pay: on demand, spot, a 1- or 3-year commitment, or any of them.",
+    "How you pay: on-demand, spot, commitment-1y, commitment-3y (convertible: --help-all), or any.",
     Choice("market", (*Market, ANY_MARKET), every=ANY_MARKET),
     default=Market.ON_DEMAND,
 )

@@ -78,6 +78,10 @@ class Behind(StrEnum):
     HOURLY = "hourly"
 
 
+# Why a spec that costs less is not the chosen one, if their costs are equal within the error.
+LEVEL = (Behind.TIME, Behind.HOURLY, Behind.UNMEASURED)
+
+
 def behind(answer: Judged[Any, Any], other: Any) -> Behind:
     """Return why a spec ranks behind the chosen one. Either it costs more; or it costs less at the median,
     but its price may be higher, a miss is likelier, its GPU was not measured, its run takes longer or, at

@@ -24,8 +24,6 @@ _KINDS = {
     OBSERVED: (Message("seen {day}"), Message("disk price seen once")),
     LIST: (Message("listed {day}"), Message("disk listed long ago")),
 }
-# A spec at a firmer price is named up to this many times the cost of the chosen one.
-_MOST_TIMES = 3.0
 _TODAY = Message("{kinds}; today's may be {range}")
 PER = {
     "hour": Message("/h"),
@@ -62,12 +60,10 @@ def _doubt(call: Record, *, clouds: bool) -> Message | None:
     if not kinds or chosen["high_usd_per_hour"] <= SURE * chosen["low_usd_per_hour"]:
         return None
     doubt = Message(_TODAY.text, kinds=kinds, range=_range(chosen, call))
-    dear = listed is not None and listed["cost"]["median"] > _MOST_TIMES * chosen["cost"]["median"]
-    if listed is None or listed == chosen or dear:
+    if listed is None or listed == chosen:
         return doubt
-    named = Message("{name}", name=type_name(listed, clouds=clouds))
-    if listed["market"] != chosen["market"]:
-        named = Message("{name}, {market}", name=named, market=Message(listed["market"]))
+    market = [] if listed["market"] == chosen["market"] else [Message(listed["market"])]
+    named = Message("{parts}", parts=[type_name(listed, clouds=clouds), *market])
     usd = Message("{usd:usd}/h", usd=listed["total_usd_per_hour"])
     if call["per"] == "run":
         usd = Message("{usd} for the run", usd=short_usd(listed["cost"]["median"]))

@@ -23,13 +23,13 @@ from advisor.messages import (
 from advisor.questions.network import AUTO
 from advisor.questions.spec import USUAL_COUNT
 from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
-from advisor.render.borderline import modest
+from advisor.render.borderline import LEVEL, modest
 from advisor.render.facts import covers_clouds, decision_of, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
 from advisor.render.records import MISSES, WEAK, WIDE
-from advisor.render.text import SURE, lower_name, upper_name
+from advisor.render.text import lower_name, upper_name
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
@@ -87,7 +87,10 @@ def asked_sentence(document: Record, t: Texts) -> str:
     request = document["request"]
     required = request.get("required_confidence", request["confidence"])
     sure = t("limit.confidence", percent=plain(100 * required)) if required is not None else None
-    limits = (goal_text(request, t), sure, *_limits(request, t), t(f"limit.cheapest.{_lowest(request)}"))
+    cheapest = t(f"limit.cheapest.{_lowest(request)}")
+    behind = {spec.get("behind") for spec in document.get("alternatives", ())}
+    cheapest += "".join(t.aside(t(f"limit.level.{why}")) for why in LEVEL if why in behind)
+    limits = (goal_text(request, t), sure, *_limits(request, t), cheapest)
     return t("answer.asked", asked=_asked(document, t), limits=t.listed(filter(None, limits)))
 
 
@@ -142,13 +145,17 @@ def evidence_text(spec: Record, t: Texts) -> str:
     is_wide = rates["lower"] < WIDE * rates["median"]
     causes = (("weak.held", test and test["held_percent"] < MISSES), ("weak.wide", is_wide))
     causes_of_weak = [t(cause) for cause, holds in causes if holds and spec["risk"] >= WEAK]
-    tested = causes_of_weak[:1] + ([_typical_error(test, t)] if test else [])
+    typical = [t("brief.withheld", half=f"{test['median_percent']:.2g}")] if test else []
     return t(
         "brief.evidence",
         evidence=evidence_word(spec["risk"], t),
-        aside=t.aside(t("brief.comma").join(tested)) if tested else "",
-        basis=_basis(spec, t, is_whole=spec["probability"] is None),
+        aside=_aside(causes_of_weak[:1] + typical, t),
+        basis=_basis(spec, t, is_whole=spec.get("probability") is None),
     )
+
+
+def _aside(texts: Sequence[str], t: Texts) -> str:
+    return t.aside(t("brief.comma").join(texts)) if texts else ""
 
 
 # A smaller saving is not printed.
@@ -166,17 +173,11 @@ def behind_text(why: str | None, t: Texts, cheaper: float = 0.0) -> str:
 
 
 def basis_sentence(spec: Record, t: Texts) -> str:
-    """'Evidence is fair (typical error 8.4 %, p10 held in 91 %): L4 in bf16 never measured.'"""
-    test, evidence = spec["predicted"].get("withheld"), evidence_word(spec["risk"], t)
-    if test:  # earlier versions lack it
-        held = t("answer.held", held=f"{test['held_percent']:.0f}")
-        evidence += t.aside(t("brief.comma").join([_typical_error(test, t), held]))
-    basis = t.listed([_basis(spec, t), *price_source(spec, t)])
-    return t("answer.evidence", evidence=evidence, basis=basis)
-
-
-def _typical_error(test: Record, t: Texts) -> str:
-    return t("brief.withheld", half=f"{test['median_percent']:.2g}")
+    """Return 'Based on fair evidence (typical error 8.4 %): L4 never measured. The lower bound held in ..'"""
+    says = [t("brief.based", basis=t.listed([evidence_text(spec, t), *price_source(spec, t)]))]
+    if test := spec["predicted"].get("withheld"):  # earlier versions lack it
+        says.append(t("answer.held", held=f"{test['held_percent']:.0f}"))
+    return t.joined(says)
 
 
 def _basis(spec: Record, t: Texts, *, is_whole: bool = True) -> str:
@@ -249,29 +250,23 @@ def relax_sentence(relaxation: Record, request: Record, t: Texts) -> str:
         else t("relax.without", option=change["option"], from_=change["from"])
         for change in relaxation["changes"]
     ]
-    gives = relaxation["gives"]
+    gives, run = relaxation["gives"], relaxation["gives"].get("run")
     clouds = request["cloud"] == "any" or any(
         change["option"] == "--cloud" for change in relaxation["changes"]
     )
-    chance, run = gives.get("probability"), gives.get("run")
-    without, sure = ("relax.one_run", "relax.likely_run") if run else ("relax.one", "relax.likely")
-    return t(
-        without if chance is None else sure,
-        hours=format_span(run["hours"]) if run else "",
-        cost=_run_cost(run, t) if run else "",
-        percent=percent(modest(chance or 0.0)),
-        changes=", ".join(changes),
-        name=type_name(gives, clouds=clouds),
-        p10=lower_name(request["confidence"]),
-        lower=lower_rate(gives["lower"]),
-        usd=dated_usd(gives, t),
-    )
-
-
-def _run_cost(run: Record, t: Texts) -> str:
-    """'$45.85 (up to $55.25)': a run's cost, and the upper bound if it is known."""
-    usd, most = short_usd(run["usd"]), run.get("most_usd")
-    return t("relax.up_to", usd=usd, most=short_usd(most)) if most else usd
+    usd, beside, kind = per_hour(gives["total_usd_per_hour"], t), list[str](), gives.get("price_kind")
+    if run:
+        usd, most = short_usd(run["usd"]), run.get("most_usd")
+        beside = [t("relax.up_to", most=short_usd(most))] if most else []
+    if kind in (OBSERVED, ESTIMATED):
+        beside.append(t("answer.dated", kind=t.known(f"price.{kind}", kind), date=gives["price_as_of"]))
+    name, paid = type_name(gives, clouds=clouds), usd + _aside(beside, t)
+    parts = [name, format_span(run["hours"]), paid] if run else [t("relax.at", name=name, usd=paid)]
+    if (chance := gives.get("probability")) is not None:
+        parts.append(t("brief.likely", percent=percent(modest(chance))))
+    elif not run:
+        parts.append(f"{lower_name(request['confidence'])} {lower_rate(gives['lower'])}/s")
+    return t("relax.way", changes=", ".join(changes), gives=t("brief.comma").join(parts))
 
 
 def live_text(row: Record, t: Texts) -> str:
@@ -297,14 +292,6 @@ def live_sentence(live: Record, t: Texts) -> str:
 def per_hour(usd: float, t: Texts) -> str:
     """Return an hourly price: '$0.606/h'."""
     return t("per_hour", usd=format_usd(usd))
-
-
-def dated_usd(record: Record, t: Texts) -> str:
-    """'$0.606/h'; an unlisted price as '$0.606/h (observed price of 2024-09-28)'."""
-    usd, kind = per_hour(record["total_usd_per_hour"], t), record.get("price_kind")
-    if kind not in (OBSERVED, ESTIMATED):
-        return usd
-    return t("price.dated", usd=usd, kind=t.known(f"price.{kind}", kind), day=record["price_as_of"])
 
 
 def _counted(count: float) -> str:
@@ -421,22 +408,18 @@ def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragra
     call = document.get("price_call")
     if call is None:
         return
-    sentences = price_sentences(call, clouds=covers_clouds(document)) if "per" in call else None
-    for sentence in call["sentences"] if sentences is None else sentences:
+    is_old = "per" not in call
+    sentences = call["sentences"] if is_old else price_sentences(call, clouds=covers_clouds(document))
+    if not sentences:  # the range of the price is too narrow to matter
+        return
+    for sentence in sentences:
         yield Paragraph(translated(sentence, t), "note")
     command, page = call["todays_price"]["command"], call["todays_price"]["page"]
     if command is not None:
         yield Command(command)
     elif page is not None:
-        yield Paragraph(t("price_call.page", page=page), "note")
-
-
-def by_price(run: Mapping[str, Any], t: Texts) -> list[str]:
-    """Return the range of a run's cost at the median rate if its price is unsure, else an empty list."""
-    ends = run.get("usd_by_price")
-    if not ends or ends["high"] <= SURE * ends["low"]:
-        return []
-    return [t("run.by_price", **{end: short_usd(usd) for end, usd in ends.items()})]
+        name = spec_name(call.get("cheaper") or document["recommendation"])
+        yield Paragraph(t("price_call.page", name=name, page=page), "note")
 
 
 def columns_of(t: Texts, *columns: tuple[Any, ...]) -> list[Column]:

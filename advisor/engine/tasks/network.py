@@ -37,7 +37,7 @@ from advisor.engine.limits import (
     term_factor,
 )
 from advisor.engine.prepared import Preparations, key_of
-from advisor.engine.rejected import Missed, Rejections, shortfall
+from advisor.engine.rejected import Missed, Rejections, shortfall, too_slow
 from advisor.engine.table import Table
 from advisor.engine.task import Contender, Task
 from advisor.errors import NoIntervalError
@@ -167,7 +167,7 @@ class NetworkTask(Task[NetworkQuestion, Judgement, Table, Candidate, Recommendat
         return replace(
             answer,
             nearest=nearest,
-            nearest_misses=answer.nearest_misses if nearest.spec == before.spec else (),
+            nearest_misses=(too_slow(request, nearest),),
             assumptions=assumptions(request, nearest),
             warnings=(*notes, *warnings(nearest, today)),
         )

@@ -16,6 +16,7 @@ _FASTER, _MUCH_FASTER = 1.05, 2.0
 # Another kind of spec gets a line up to this many times the chosen cost if its chance is known; if not, up to
 # the second factor on the cost per sample and the third on the price.
 _MOST_TIMES, _MOST_BY_SAMPLE, _MOST_WITHOUT = 3.0, 2.0, 10.0
+_NEAR = 1.02
 _FAR_SMALLER = 5.0
 
 
@@ -43,6 +44,15 @@ def other_kinds(document: Record) -> Sequence[Record]:
         for each in others
         if not any(all(each[name] == spec.get(name) for name in OF_A_SPEC) for spec in shown)
     ]
+
+
+def cheapest_step(document: Record) -> Record | None:
+    """Return the first step of a served model (a smaller number format) that leads to the cheapest other
+    spec; None if no step leads to one. Prices within `_NEAR` count as equal."""
+    steps = document.get("serving", {}).get("steps", ())
+    cheaper = [step for step in steps if step.get("instead")]
+    most = _NEAR * min((step["instead"]["total_usd_per_hour"] for step in cheaper), default=0.0)
+    return next((step for step in cheaper if step["instead"]["total_usd_per_hour"] <= most), None)
 
 
 def _hourly(spec: Record) -> float:

@@ -44,6 +44,7 @@ from advisor.render.phrases import count_text, gpu_text, seconds_text, speculati
 from advisor.render.price_doubt import doubt_message, doubt_sentences, price_sentences
 from advisor.render.sentences import (
     asked_sentence,
+    basis_sentence,
     behind_text,
     borderline_calls,
     borderline_sentence,
@@ -63,7 +64,7 @@ from advisor.render.sentences import (
     stage_name,
 )
 from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, local_or_order
-from advisor.render.views.alternatives import is_far_smaller, other_kinds, ranked_usd
+from advisor.render.views.alternatives import cheapest_step, is_far_smaller, other_kinds, ranked_usd
 from advisor.render.views.specs import (
     TIMES,
     api_messages,
@@ -80,8 +81,8 @@ Row = tuple[str, ...]
 # Rows to shorten where there are too many lines, in this order; those that may go are left out once they have
 # no shorter text.
 _SPARED = (
-    *("more", "way_3", "basis", "on", "take", "does", "api", "try", "cheaper", "note", "assumed"),
-    *("price", "for", "looked", "second"),
+    *("more", "basis", "on", "take", "does", "api", "try", "cheaper", "note", "assumed"),
+    *("price", "for", "looked", "second", "way_3"),
 )
 _MAY_GO = frozenset(("more", "way_3", "try", "cheaper", "looked", "second"))
 # Fields of a question that a short answer has in another row, or in its `assumed`.
@@ -90,11 +91,8 @@ _LENGTHS = frozenset(("input_tokens", "output_tokens"))
 # Least savings, in dollars, for which a borderline spec gets a line.
 _LITTLE = {"month": 10.0, "run": 1.0}
 _ANYWHERE = Message("any region ({option})", option=FieldName("region"))
-# Prices within the first ratio count as equal. A lower bound above the second share of the median is omitted.
-_NEAR, _AS_GOOD = 1.02, 0.98
-# In which order ways out come, by option; limits and settings have 1.
-_GIVEN_UP = {"--market": 0, "--cloud": 2, "--region": 2}
-_GIVEN_UP |= dict.fromkeys(("--epochs", "--samples", "--tokens", "--target-throughput", "--users"), 3)
+# A lower bound above this share of the median is omitted.
+_AS_GOOD = 0.98
 # A stage used less than this share is not named as the next bottleneck.
 _NEXT = 0.1
 
@@ -183,8 +181,7 @@ def brief_leaves(document: Record, t: Texts, spell: Spell = option_name) -> list
     titles = {name: t(f"brief.{name}") for name in rows}
     facts = [(titles[name][:1].upper() + titles[name][1:], text) for name, text in rows.items() if text]
     spec = document["recommendation"]
-    basis = t("brief.based", basis=t.listed([evidence_text(spec, t), *price_source(spec, t)]))
-    return [Facts(facts), Paragraph(basis, "note"), *trial_leaves(document, t)]
+    return [Facts(facts), Paragraph(basis_sentence(spec, t), "note"), *trial_leaves(document, t)]
 
 
 def whole_rows(section: Record, t: Texts, spell: Spell = option_name) -> dict[str, str]:
@@ -284,11 +281,8 @@ def _smaller(document: Record, t: Texts) -> Iterator[str]:
     """Yield what a smaller number format brings: the cheapest other spec and, if neither that nor the chosen
     one is sure, the first format (it changes answers least) that makes the chosen one sure."""
     spec, steps = document["recommendation"], document.get("serving", {}).get("steps", ())
-    usd, sure = "total_usd_per_hour", spec["predicted"]["confidence"]
-    cheaper = [step for step in steps if step.get("instead")]
-    most = _NEAR * min((step["instead"][usd] for step in cheaper), default=0.0)
-    least = [step for step in cheaper if step["instead"][usd] <= most][:1]
-    found = [(step, instead_text(step), step["instead"]) for step in least]
+    sure, least = spec["predicted"]["confidence"], cheapest_step(document)
+    found = [(least, instead_text(least), least["instead"])] if least else []
     if all((each["probability"] or sure) < sure for each in (spec, *(gives for *_, gives in found))):
         formats = [step for step in steps if step["gives"] and step["option"].startswith("--precision")]
         here = [(step, t("brief.same"), step["gives"]) for step in formats]
@@ -325,11 +319,7 @@ def _none_rows(asked: str, document: Record, t: Texts) -> Iterator[Row]:
         yield "misses", t.listed(translated(text, t) for text in nearest.get("misses", ()))
         yield "does", *_rate(nearest, request, t)
         yield "bound", binding_text(nearest, t)
-    # By what people give up first: another market, then a limit, another place, and less work.
-    ways = sorted(
-        document["relax"], key=lambda way: max(_GIVEN_UP.get(each["option"], 1) for each in way["changes"])
-    )
-    for name, way in zip(("ways", "way_2", "way_3"), ways, strict=False):
+    for name, way in zip(("ways", "way_2", "way_3"), document["relax"], strict=False):
         yield name, relax_sentence(way, request, t)
     yield from _borderline_rows(document, t)
     yield _assumed(document, t, option_name, (ALONE, DECIDES))
@@ -347,8 +337,6 @@ def _machine(spec: Record, request: Record, t: Texts) -> list[str]:
     model adds 'vLLM 0.18, bf16', any speculative decoding and how several GPUs share it."""
     machine, serving = translated(machine_message(spec, decodes=False), t), spec.get("serving")
     machines = [machine, machine.partition(t("brief.comma"))[0]] if spec["gpu"] else [machine]
-    if spec["count"] > 1:
-        machines = [t("brief.each", machine=each) for each in machines]
     runs = list[str]()
     if spec.get("batch_size") and request["task"] != Task.PREPROCESSING:
         runs = [t("limit.batch_size", value=spec["batch_size"]), spec["precision"]]

@@ -28,7 +28,7 @@ from advisor.render.blocks import (
     plain,
     translated,
 )
-from advisor.render.borderline import Behind, modest
+from advisor.render.borderline import LEVEL, Behind, modest
 from advisor.render.diff import key_of, spec_document
 from advisor.render.document import is_language
 from advisor.render.facts import (
@@ -84,8 +84,7 @@ Record = Mapping[str, Any]
 
 # How many more specs than three a first page shows.
 _MORE = 4
-# Reasons why a cheaper spec is not the pick that its row does not show otherwise.
-_LEVEL = (Behind.TIME, Behind.HOURLY, Behind.UNMEASURED)
+# Reasons that the table of what was compared names.
 _UNSURE = (Behind.PRICE, Behind.UNMEASURED)
 
 
@@ -217,53 +216,42 @@ _PAYERS = ("for", "on", "does", "sure", "quota", "cheaper", "api", "take", "shri
 
 def _payers_facts(section: Record, t: Texts) -> Facts:
     rows, spec = whole_rows(section, t), section["recommendation"]["recommendation"]
-    machine = translated(machine_message(spec, decodes=False), t)
-    rows["on"] = machine if spec["count"] == 1 else t("brief.each", machine=machine)
-    others = (*_level_texts(section, t), rows.get("take"), rows.get("second"))
-    rows["take"] = t.listed(_run_texts(section, t) if section_run_usd(section) else filter(None, others))
-    run, priced = section_run_usd(section), section["answer"]["spec"]
-    if run and spec["probability"] is None and (doubt := doubt_of(priced, run)):
-        moved = t("sure.moved", day=priced["price_as_of"], usd=short_usd(doubt["high"]))
-        rows["sure"] = t.listed([rows["sure"], moved])
+    rows["on"] = translated(machine_message(spec, decodes=False), t)
+    others = filter(None, () if section_run_usd(section) else (rows.get("take"), rows.get("second")))
+    rows["take"] = t.listed([*_other_texts(section, t), *others])
     titles = {name: t(f"brief.{name}") for name in _PAYERS}
     return Facts(
         [(titles[name][:1].upper() + titles[name][1:], rows[name]) for name in _PAYERS if rows.get(name)]
     )
 
 
-def _run_texts(section: Record, t: Texts) -> Iterator[str]:
-    """Yield the specs to take instead of a run's, the cheapest first, those with one reason together:
-    'g7e.2xlarge (1 x L40S) $62.66, 18 h 38 min and g6e.2xlarge ..: nearly the same cost, but slower'."""
-    answer, groups = section["recommendation"], dict[str, list[str]]()
-    level = [spec for spec in answer["alternatives"] if spec.get("behind") in _LEVEL][:_MORE]
-    others = [spec for spec in other_kinds(answer)[:2] if spec not in level]
-    for spec in sorted((*level, *others), key=lambda spec: run_usd(spec) or inf):
-        gpu, usd, price = spec["gpu"], run_usd(spec) or 0.0, spec["price"]
-        paid, most = short_usd(usd), usd * price["total_high_usd_per_hour"] / price["total_usd_per_hour"]
-        if most > SURE * usd:
-            paid = t("take.moved", usd=paid, day=price["as_of"], high=short_usd(most))
-        name = type_name(spec, clouds=covers_clouds(answer))
-        name += t.aside(t("gpu.of", count=gpu["count"], name=gpu_text(gpu["name"]))) if gpu else ""
-        text = t("take.run", name=name, usd=paid, hours=format_span(spec["run"]["hours"]["median"]))
-        groups.setdefault(str(spec.get("behind")), []).append(text)
+def _other_texts(section: Record, t: Texts) -> Iterator[str]:
+    """Yield the specs that cost the same within the error and have no row, for a run also other kinds, the
+    cheapest first and those with one reason together: 'g7e.2xlarge ($62.66) and ..: nearly the same ..'."""
+    answer, run, groups = section["recommendation"], section_run_usd(section), dict[str, list[str]]()
+    level = [spec for spec in answer["alternatives"] if spec.get("behind") in LEVEL]
+    kinds = other_kinds(answer)[:2]
+    specs = level[:_MORE] + [spec for spec in kinds if spec not in level[:_MORE]]
+    if run is None:  # its other kinds have rows
+        specs = [spec for spec in level if spec not in kinds][:_MORE]
+    for spec in sorted(specs, key=lambda spec: run_usd(spec) or 0.0):
+        groups.setdefault(str(spec.get("behind")), []).append(_priced_name(spec, section, t))
     for why, texts in groups.items():
         yield all_of(texts, t) + behind_text(why, t)
 
 
-def _level_texts(section: Record, t: Texts) -> Iterator[str]:
-    """Yield the specs as cheap as the pick within the error, and why they are not it, unless a row has them:
-    'g7e.2xlarge ($62.66) and g6e.2xlarge ($63.87): nearly the same cost, but slower'."""
-    answer = section["recommendation"]
-    others, clouds = other_kinds(answer)[:2], covers_clouds(answer)
-
-    def named(spec: Record) -> str:
-        month = per_month(spec["price"]["total_usd_per_hour"], hours_of_month(section, spec))
-        return type_name(spec, clouds=clouds) + t.aside(short_usd(run_usd(spec) or month))
-
-    for why in _LEVEL:
-        specs = [each for each in answer["alternatives"] if each.get("behind") == why and each not in others]
-        if names := list(map(named, specs[:_MORE])):
-            yield all_of(names, t) + behind_text(why, t)
+def _priced_name(spec: Record, section: Record, t: Texts) -> str:
+    """'g7e.2xlarge ($885)': a spec with its month; 'g7e.2xlarge (1 x L40S) $62.66, 18 h': with its run."""
+    price, name = spec["price"], type_name(spec, clouds=covers_clouds(section["recommendation"]))
+    if (usd := run_usd(spec)) is None:
+        month = per_month(price["total_usd_per_hour"], hours_of_month(section, spec))
+        return name + t.aside(short_usd(month))
+    paid, most = short_usd(usd), usd * price["total_high_usd_per_hour"] / price["total_usd_per_hour"]
+    if most > SURE * usd:
+        paid = t("take.moved", usd=paid, day=price["as_of"], high=short_usd(most))
+    if gpu := spec["gpu"]:
+        name += t.aside(t("gpu.of", count=gpu["count"], name=gpu_text(gpu["name"])))
+    return t("take.run", name=name, usd=paid, hours=format_span(spec["run"]["hours"]["median"]))
 
 
 def _cost_sentences(section: Record, t: Texts) -> Iterator[str]:
@@ -456,7 +444,13 @@ def _costs(section: Record, t: Texts) -> Part:
 def _notes_on_markets(section: Record, usd_by: Mapping[str, float], t: Texts) -> Iterator[str]:
     """Yield what the markets bring with them: interruptions, terms, and from when a commitment pays."""
     one_year, whole = usd_by.get("commitment-1y"), usd_by.get("on-demand")
-    if section["recommendation"]["recommendation"].get("run") is not None and Market.SPOT in usd_by:
+    known = {choice["market"].partition("-")[0] for choice in section["costs"]["choices"]}
+    run = section["recommendation"]["recommendation"].get("run")
+    lacks = [] if Market.SPOT in known else [t("market.spot")]
+    lacks += [] if run or "commitment" in known else [t("costs.commitments")]
+    if lacks:
+        yield t("costs.unknown", markets=all_of(lacks, t))
+    if run is not None and Market.SPOT in usd_by:
         yield t("costs.interrupted")
     if any(market.startswith("commitment") for market in usd_by):
         yield t("costs.term_aws" if section["answer"]["spec"]["cloud"] == "aws" else "costs.term")

@@ -71,9 +71,9 @@ def network_facts(spec: Record, request: Record) -> list[Fact]:
         facts.append((Message("latency"), waits))
     if run:
         facts.append((Message("run"), _run(run, request, confidence)))
-        facts += [(Message("run costs"), _run_cost(run, confidence))] if run_usd(spec) else []
+        facts += [(Message("run costs"), run_cost_message(run, confidence))] if run_usd(spec) else []
     elif spec["first_epoch_hours"]:
-        hours = _hours(spec["first_epoch_hours"], confidence)
+        hours = hours_message(spec["first_epoch_hours"], confidence)
         facts.append((Message("first epoch"), Message("{hours}, from the disk", hours=hours)))
     if price and usd is not None:
         disk = Message("local disk included")
@@ -125,7 +125,8 @@ def _rate_facts(spec: Record) -> Iterator[Fact]:
 
 
 def machine_message(spec: Record, *, decodes: bool) -> Message:
-    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM'; `decodes`: also say if the CPU speed is unknown."""
+    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM', of several 'each 1 x ..'; `decodes`: also say if the
+    CPU speed is unknown."""
     gpu, cores = spec["gpu"], [counted_message("core", spec["physical_cores"])]
     cores += [Message("arm64")] if spec["cpu_architecture"] == "arm64" else []
     cores += [Message("speed unknown")] if decodes and not spec["cpu_speed_known"] else []
@@ -136,7 +137,8 @@ def machine_message(spec: Record, *, decodes: bool) -> Message:
     if gpu:
         memory = f"{gib_text(gpu['memory_mib'] / 1024)} GiB" if gpu["memory_mib"] else "? memory"
         parts = [f"{gpu['count']} x {gpu_text(gpu['name'])} {memory}", *parts]
-    return Message("{parts}", parts=parts)
+    machine = Message("{parts}", parts=parts)
+    return machine if spec.get("count", 1) == 1 else Message("each {machine}", machine=machine)
 
 
 def _run(run: Record, request: Record, confidence: float) -> Message:
@@ -145,7 +147,7 @@ def _run(run: Record, request: Record, confidence: float) -> Message:
     length = counted_message("sample", run["samples"])
     if request.get("epochs") is not None:
         length = counted_message("epoch", request["epochs"])
-    text = Message("{length}: {hours}", length=length, hours=_hours(run["hours"], confidence))
+    text = Message("{length}: {hours}", length=length, hours=hours_message(run["hours"], confidence))
     # The first epoch reads from the disk, which makes it slower than later ones.
     if first is None or epochs <= 1:
         return text
@@ -155,7 +157,7 @@ def _run(run: Record, request: Record, confidence: float) -> Message:
     return Message("{run} (first epoch, from the disk: {hours:hours})", run=text, hours=first["median"])
 
 
-def _run_cost(run: Record, confidence: float) -> Message:
+def run_cost_message(run: Record, confidence: float) -> Message:
     """'median $10.13, p90 $14.70; by its price $4.739 to $55.29'."""
     text, ends = _bounded(run["usd"], short_usd, short_usd, confidence), run.get("usd_by_price")
     if not ends or ends["high"] <= SURE * ends["low"]:
@@ -165,7 +167,7 @@ def _run_cost(run: Record, confidence: float) -> Message:
     )
 
 
-def _hours(span: Record, confidence: float) -> Message:
+def hours_message(span: Record, confidence: float) -> Message:
     """Return the median and upper bound of a time: 'median 30 h, p90 42.1 h'."""
     return _bounded(span, format_span, partial(format_span, up=True), confidence)
 
@@ -393,9 +395,9 @@ def tuning_facts(spec: Record) -> list[Fact]:
         "{activations} GiB activations, {overhead} GiB overhead, {free} GiB free",
         **{part: gib_text(memory[f"{part}_gib"]) for part in _TUNED},
     )
-    hours = _hours(run["hours"], confidence)
+    hours = hours_message(run["hours"], confidence)
     if run_usd(spec):
-        hours = Message("{hours}; costs {usd}", hours=hours, usd=_run_cost(run, confidence))
+        hours = Message("{hours}; costs {usd}", hours=hours, usd=run_cost_message(run, confidence))
     return [
         (Message("has"), machine_message(spec, decodes=False)),
         (Message("runs"), Message("{parts}", parts=runs)),

@@ -27,13 +27,13 @@ from advisor.render.facts import (
     month_usd,
     most_run_usd,
     on_demand_usd,
+    per_month,
     safe_spec,
     section_run_usd,
     share_of_month,
     type_name,
 )
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.phrases import gpu_text
 from advisor.render.records import WEAK
 from advisor.render.sentences import (
     aimed_at,
@@ -44,6 +44,7 @@ from advisor.render.sentences import (
     unit_name,
 )
 from advisor.render.text import SURE
+from advisor.render.views.alternatives import cheapest_step
 
 Record = Mapping[str, Any]
 # The most workloads to name in one sentence, and the most gambles to describe.
@@ -56,7 +57,7 @@ def totals_section(document: Record, t: Texts, brief: str) -> Section:
     """Return the page about all workloads: what they cost together, and a line for each."""
     sections, totals = document["workloads"], document["totals"]
     answered = list(filter(_answered, sections))
-    blocks: list[Any] = [Paragraph(_bill(answered, sections, t), "answer")]
+    blocks: list[Any] = [Paragraph(_bill(document, answered, t), "answer")]
     blocks += [Paragraph(t(brief), "note")] if brief else []
     columns = _columns(sections, t)
     # The cost of one run each is left out if some run more often, because nobody pays that sum.
@@ -80,11 +81,12 @@ def totals_sentences(document: Record, t: Texts) -> list[str]:
     """Return the same content as sentences: the total cost, the risks, and what would cost less."""
     sections = document["workloads"]
     answered = list(filter(_answered, sections))
-    return [_bill(answered, sections, t), *_risks(document, answered, t), *_savings(answered, t)]
+    return [_bill(document, answered, t), *_risks(document, answered, t), *_savings(answered, t)]
 
 
-def _bill(answered: Sequence[Record], sections: Sequence[Record], t: Texts) -> str:
-    """Return what a month and each run cost, then how many workloads have an answer."""
+def _bill(document: Record, answered: Sequence[Record], t: Texts) -> str:
+    """Return what a month and each run cost, and which workloads have no answer."""
+    sections = document["workloads"]
     if not answered:
         return t("totals.none", workloads=len(sections))
     runs = [section for section in answered if month_usd(section) is None]
@@ -106,17 +108,18 @@ def _bill(answered: Sequence[Record], sections: Sequence[Record], t: Texts) -> s
             costs.append(t(f"totals.{key}", usd=usd, names=_names(some, t)))
     says = [t("totals.sum", costs=t.listed(costs))]
     unmet = [section for section in sections if _answered(section) is None]
-    if sum(map(bool, (kept, hours, held, often))) > 1:
+    span = (document["totals"].get("price_range") or {}).get("month_usd") or {"low": 0.0, "high": 0.0}
+    is_wide = span["high"] > SURE * span["low"]
+    if is_wide or sum(map(bool, (kept, hours, held, often))) > 1:
         left_out = (("unfit", unmet), ("unplanned", runs))
         lacks = [t(f"totals.{why}", names=_names(some, t)) for why, some in left_out if some]
         without = t("totals.without", lacks=all_of(lacks, t)) if lacks else ""
         usd = short_usd(sum_of_shown(filter(None, map(month_usd, answered))))
-        says.append(t("totals.in_all", usd=usd, without=without))
+        ends = {end: short_usd(usd) for end, usd in span.items()}
+        ranges = t.aside(t("totals.span", **ends)) if is_wide else ""
+        says.append(t("totals.in_all", usd=usd, without=ranges + without))
     elif unmet:
         says.append(t("totals.unmet", names=_names(unmet, t)))
-    if not unmet:
-        done = "totals.both" if len(sections) == 2 else "totals.done"
-        says.append(t(done, workloads=len(sections)))
     return t.joined(says)
 
 
@@ -181,12 +184,14 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
     ]
     texts = []
     for upper, often, section in sorted(bounds, key=lambda bound: -bound[0])[:_MOST_NAMES]:
-        usd, spec = short_usd(upper), section["answer"]["spec"]
-        usd += t.aside(t("cost.month", usd=short_usd(upper * often))) if often else ""
-        about = {"usd": usd, "name": section["name"][:80], "day": spec["price_as_of"]}
-        doubt = doubt_of(spec, section_run_usd(section) or 0.0)
-        moved = short_usd(doubt["high"]) if doubt else ""
-        texts.append(t("totals.moved" if doubt else "totals.most_one", **about, moved=moved))
+        spec = section["answer"]["spec"]
+        doubt = doubt_of(spec, section_run_usd(section) or 0.0) or {"high": 0.0}
+        usd, moved = (
+            short_usd(usd) + (t.aside(t("cost.month", usd=short_usd(usd * often))) if often else "")
+            for usd in (upper, doubt["high"])
+        )
+        about = {"usd": usd, "moved": moved, "name": section["name"][:80], "day": spec["price_as_of"]}
+        texts.append(t("totals.moved" if doubt["high"] else "totals.most_one", **about))
     if texts:
         share = percent(bounds[0][2]["answer"]["confidence"])
         yield t("totals.most", percent=share, costs=t("brief.comma").join(texts))
@@ -197,17 +202,11 @@ def _run_bounds(answered: Sequence[Record], t: Texts) -> Iterator[str]:
 
 
 def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """Yield the price risks: moved prices, spot interruptions, binding commitments and old price lists."""
-    span = document["totals"].get("price_range") or {}
-    for name in ("month", "run"):
-        some = [each for each in answered if (month_usd(each) is None) is (name == "run")]
-        old = [each for each in some if doubt_of(each["answer"]["spec"], 1.0)]
-        if old and span[f"{name}_usd"]["high"] > SURE * span[f"{name}_usd"]["low"]:
-            ends = {end: short_usd(span[f"{name}_usd"][end]) for end in ("low", "high")}
-            days = all_of(sorted({each["answer"]["spec"]["price_as_of"] for each in old}), t)
-            yield t(f"spread.{name}", **ends, names=_names(old, t), days=days)
+    """Yield the price risks: spot interruptions, binding commitments and old price lists."""
     if spot := [each for each in answered if each["answer"]["spec"]["market"] == Market.SPOT]:
-        yield t("totals.spot", names=_names(spot, t))
+        firm = t("brief.comma").join(filter(None, (_firm_text(each, t) for each in spot[:_MOST_NAMES])))
+        firm = t("totals.firm", costs=firm) if firm else ""
+        yield t.joined(filter(None, (t("totals.spot", names=_names(spot, t)), firm)))
     for market, usd_per_hour in document["totals"]["usd_per_hour_by_market"].items():
         if market.startswith("commitment"):
             usd = short_usd(usd_per_hour * document["totals"]["hours_per_month"])
@@ -217,6 +216,17 @@ def _price_risks(document: Record, answered: Sequence[Record], t: Texts) -> Iter
         age = (date.fromisoformat(document["as_of"]) - date.fromisoformat(min(listed))).days
         if age >= 0:  # a report of an earlier day has the prices of today
             yield t.joined([t("totals.age", day=min(listed), days=age), *_how_to_check(answered, t)])
+
+
+def _firm_text(section: Record, t: Texts) -> str:
+    """'Chat 2 x g6.xlarge $1,178 a month': what work on spot costs at a listed price, if one is known."""
+    answer, call = section["recommendation"], section["recommendation"].get("price_call") or {}
+    firm, per = call.get("listed"), {"hour": "month", "run": "run"}.get(call.get("per", ""))
+    if not (firm and per) or firm["market"] == answer["recommendation"]["market"]:
+        return ""
+    usd = firm["cost"]["median"] * (hours_of_month(section, firm) if per == "month" else 1)
+    name = f"{section['name'][:80]} {type_name(firm, clouds=covers_clouds(answer))}"
+    return t("totals.for", name=name, usd=t(f"cost.{per}", usd=short_usd(usd)))
 
 
 def _how_to_check(answered: Sequence[Record], t: Texts) -> Iterator[str]:
@@ -276,15 +286,13 @@ def _safe_text(section: Record, costs: str, t: Texts) -> str:
 
 def _unmeasured(spec: Record) -> str:
     text = unmeasured_gpu(spec["extrapolation"])
-    return gpu_text(text.parameters["gpu"]) if text else ""
+    return str(text.parameters["gpu"]) if text else ""
 
 
 def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
-    """Yield what would cost less: spot instances, or a year's commitment."""
-    if spot := _at_market(answered, Market.SPOT):
-        says = [t("totals.for", name=each["name"][:80], usd=_usd_at(each, row, t)) for each, row in spot]
-        days = all_of(sorted({str(row["as_of"]) for _, row in spot}), t)
-        yield t("totals.on_spot", costs=t("brief.comma").join(says[:_MOST_NAMES]), days=days)
+    """Yield what would cost less, the largest saving first, then what was not compared."""
+    savings = [*_by_format(answered, t), *_by_market(answered, t)]
+    yield from (text for _, text in sorted(savings, reverse=True))
     on_demand = [each for each in answered if each["answer"]["spec"]["market"] == Market.ON_DEMAND]
     if unknown := [each for each in on_demand if each["costs"] and Market.SPOT not in _choices(each)]:
         yield t("totals.no_spot", names=_names(unknown, t))
@@ -292,16 +300,39 @@ def _savings(answered: Sequence[Record], t: Texts) -> Iterator[str]:
         usd, share, spec = on_demand_usd(each), share_of_month(each), each["answer"]["spec"]
         if is_committed(spec) and share and usd and usd < spec["usd_per_month"]:
             yield t("totals.used", name=each["name"][:80], percent=percent(share), usd=short_usd(usd))
-    kept = (section for section in answered if section_run_usd(section) is None)
-    if year := _at_market(kept, Market.COMMITMENT_1Y):
-        saved = sum(each["answer"]["spec"]["usd_per_month"] - row["usd_per_month"] for each, row in year)
-        untried = [each for each, _ in year if calls_of_chosen(each["recommendation"])]
-        yield t(
-            "totals.commit",
-            names=_names([each for each, _ in year], t),
-            usd=short_usd(saved),
-            days=all_of(sorted({str(row["as_of"]) for _, row in year}), t),
-            after=t("totals.after", names=_names(untried, t)) if untried else "",
+    if answered and not any(covers_clouds(each["recommendation"]) for each in answered):
+        yield t("totals.clouds")
+
+
+def _by_format(answered: Sequence[Record], t: Texts) -> Iterator[tuple[float, str]]:
+    """Yield the dollars a month that each workload saves with a smaller number format, and a sentence."""
+    for each in answered:
+        if section_run_usd(each) is None and (step := cheapest_step(each["recommendation"])):
+            spec, usd = step["instead"], each["answer"]["spec"]["usd_per_month"]
+            less = per_month(spec["total_usd_per_hour"], hours_of_month(each, spec))
+            about = {"name": each["name"][:80], "spec": type_name(spec, clouds=False)}
+            costs = {"usd": short_usd(less), "now": short_usd(usd), "option": step["option"]}
+            yield usd - less, t("totals.format", **about, **costs)
+
+
+def _by_market(answered: Sequence[Record], t: Texts) -> Iterator[tuple[float, str]]:
+    """Yield the dollars that spot instances or a year's commitment save, and a sentence."""
+    for key, market in (("totals.on_spot", Market.SPOT), ("totals.commit", Market.COMMITMENT_1Y)):
+        if not (priced := _at_market(answered, market)):
+            continue
+        costs = [t("totals.for", name=each["name"][:80], usd=_usd_at(each, row, t)) for each, row in priced]
+        untried = [each for each, _ in priced if calls_of_chosen(each["recommendation"])]
+        saved = sum(each["answer"]["spec"]["usd_per_month"] - row["usd_per_month"] for each, row in priced)
+        yield (
+            saved,
+            t(
+                key,
+                names=_names([each for each, _ in priced], t),
+                costs=t("brief.comma").join(costs[:_MOST_NAMES]),
+                usd=short_usd(saved),
+                days=all_of(sorted({str(row["as_of"]) for _, row in priced}), t),
+                after=t("totals.after", names=_names(untried, t)) if untried else "",
+            ),
         )
 
 
@@ -311,8 +342,10 @@ def _at_market(sections: Iterable[Record], market: Market) -> list[tuple[Record,
         (section, row)
         for section in sections
         if (spec := section["answer"]["spec"])["market"] == Market.ON_DEMAND
-        # A commitment owes hours that a plan may not use.
-        if (row := _choices(section).get(market)) and row["usd_per_month"] < spec["usd_per_month"]
+        # A commitment makes no sense for a run, and owes hours that a plan may not use.
+        and (market is Market.SPOT or section_run_usd(section) is None)
+        and (row := _choices(section).get(market))
+        and row["usd_per_month"] < spec["usd_per_month"]
     ]
 
 

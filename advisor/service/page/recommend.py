@@ -14,7 +14,7 @@ from advisor.answers.networks import recommended
 from advisor.answers.reporting.formats import FORMATS, ExportRequest, file_name, format_named
 from advisor.domain.words import LanguageTask
 from advisor.errors import AdvisorError
-from advisor.messages import format_span, format_target, format_usd
+from advisor.messages import format_target, format_usd
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Recommend
@@ -30,7 +30,7 @@ from advisor.render.records import candidate_block
 from advisor.render.text import lower_name
 from advisor.render.views.brief import brief_leaves, trial_leaves
 from advisor.render.views.details import Room, front_table, notes_parts, other_parts, steps_parts
-from advisor.render.views.specs import spec_facts, time_message
+from advisor.render.views.specs import hours_message, run_cost_message, spec_facts, time_message
 from advisor.service.answers import context_of, threads_of
 from advisor.service.page import specs
 from advisor.service.page.frame import Frame, spelled
@@ -245,13 +245,12 @@ def _times(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
 
 
 def _run(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
-    hours, usd = spec["run"]["hours"], spec["run"]["usd"]
-    time = t("detail.span", median=format_span(hours["median"]), most=format_span(hours["upper"], up=True))
-    cost = t("detail.span", median=format_usd(usd["median"]), most=format_usd(usd["upper"]))
-    cost = t.listed([cost, *sentences.by_price(spec["run"], t)])
+    run, confidence = spec["run"], request["confidence"]
+    time = translated(hours_message(run["hours"], confidence), t)
+    cost = translated(run_cost_message(run, confidence), t)
     return [
-        _span(t("lm.hours"), time, hours, request["max_hours"], t),
-        _span(t("lm.run_cost"), cost, usd, request["max_run_usd"], t),
+        _span(t("lm.hours"), time, run["hours"], request["max_hours"], t),
+        _span(t("lm.run_cost"), cost, run["usd"], request["max_run_usd"], t),
     ]
 
 

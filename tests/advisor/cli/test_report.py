@@ -329,10 +329,15 @@ def test_a_run_names_what_costs_the_same_what_its_trial_proves_and_what_to_do_a_
     usd = [float(each) for each in re.findall(r"\$([\d.]+)", row)]
     assert usd == sorted(usd)  # in one format, the cheapest first
     assert row.count("nearly the same cost") == 1
-    assert "at the lowest cost per run\n" in told
+    assert "at the lowest cost per run (of nearly equal costs, the quickest run)\n" in told
+    assert "No price is known for spot." in told
+    basis = (
+        r"Based on weak evidence \(wide bounds, typical error \d+.%\): .* lower bound held in \d+.% of such"
+    )
+    assert re.search(basis, told)
     rate = re.search(r"It passes at ([\d,]+) images/s, the rate promised above", told)[1]
     assert f"--target-throughput {rate.replace(',', '')} " in told
-    trial = re.search(r"before the trial below \(10 min of rent, \\\$([\d.]+)\)\.", told)[1]
+    trial = re.search(r"run the trial below: 10 min, \\\$([\d.]+) of rent\.", told)[1]
     hourly = re.search(r"disk at \\\$([\d.]+)/h", told)[1]
     assert float(trial) == pytest.approx(float(hourly) / 6, abs=0.01)
     assert "On the day you rent, ask again at that day's prices.\n" in told
@@ -351,10 +356,22 @@ def test_a_plan_says_once_how_far_to_trust_and_which_cost_is_the_lowest(shown, t
     assert re.search(r"little was measured\. Before you rely on them, try: Thumbnails \(10 min, \\\$0", told)
     assert re.search(r"\| Chat .* \| 40 users fit \|", told)
     assert "- How sure: 40 users fit; 90 % sure of at least" in told
-    moved = r"up to \\\$([\d.]+) \(.*\) for Weekly at its price of (\S+), and \\\$([\d.]+) if that moved"
-    _, day, most = re.search(moved, told).groups()
-    row = f"at the price of {day}; if that moved, up to \\${most} for a run as long as expected"
-    assert row in told
+    assert "- On: each 1 x L4" in told
+    assert "- Has: each 1 x L4" in told
+    rose = (
+        r"up to \\\$[\d.]+ \(.*\) for Weekly if it runs long, or \\\$([\d.]+) \(.* a month\) if its price of"
+    )
+    most = re.search(rose, told)[1]
+    span = re.search(r"In all .* a month \(by today's prices \\\$[\d.,]+ to \\\$[\d.,]+\)\.", told)
+    assert span
+    assert "At firm prices" not in told
+    assert re.search(r"Chat with --precision fp8: .* a month, not .*; its answers may change\.", told)
+    assert "(in a plan, cloud: any under defaults)." in told
+    file.write_text(file.read_text().replace("market: spot", "market: any"))
+    told = shown("report", "--plan", file, *DAY)
+    firm = re.search(r"At firm prices: Thumbnails (\S+) \\\$(\d+) a month", told)
+    assert firm
+    assert f"{firm[1]}, on-demand, " in told
     assert f"\\${most}." in told.partition("## Weekly")[2]  # the range beside the cost of the run
     for per in ("month", "run", "million samples, as no target is given"):
         assert f"at the lowest cost per {per}\n" in told
