@@ -33,22 +33,30 @@ _STORE_BYTES = 80 * 2**20
 def cluster_of(*nodes: Mapping[str, float]) -> Iterator[Any]:
     """A Ray cluster with a head that takes no trial, and these nodes (their own resources)."""
     os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)})
-    from ray.cluster_utils import Cluster
-
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
-    head = {
-        "num_cpus": 0,
-        "include_dashboard": False,
-        "include_log_monitor": False,
-        "object_store_memory": _STORE_BYTES,
-    }
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster = _started_cluster(nodes)
     try:
-        for node in nodes:
-            add_node(cluster, **node)
         yield cluster
     finally:
         cluster.shutdown()
+
+
+def _started_cluster(nodes, attempts=3):
+    from ray.cluster_utils import Cluster
+
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    cluster = Cluster()
+    try:
+        cluster.add_node(
+            num_cpus=0, include_dashboard=False, include_log_monitor=False, object_store_memory=_STORE_BYTES
+        )
+        for node in nodes:
+            add_node(cluster, **node)
+    except Exception:  # Ray itself gives a node 30 s
+        cluster.shutdown()
+        if attempts == 1:
+            raise
+        return _started_cluster(nodes, attempts - 1)
+    return cluster
 
 
 def add_node(cluster, *, cpus=2, gpu="", disk="", trials=1, memory_gib=16):

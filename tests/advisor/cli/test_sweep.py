@@ -107,7 +107,7 @@ def test_a_second_sweep_on_the_machine_is_refused(stderr, images, measured, monk
 @pytest.mark.slow
 def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
     """kill -9 in the middle of the second trial: one row is kept, one trial is measured again."""
-    how = ("--data", str(images), "--executor", "process", "-o", "json")
+    how = ("--data", str(images), "--executor", "process", "--when-busy", "skip", "-o", "json")
     command = [sys.executable, "-m", "advisor", "sweep", "run", *GRID, *how]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     sweeping = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -184,6 +184,7 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(sweep, image
     described = (*GRID, "--iterations", "20", "--data", str(images))
     metrics = tmp_path / "m.prom"
     how = ("--executor", "process", "--usd-per-hour", "1", "--metrics-file", str(metrics))
+    how += ("--when-busy", "skip")
     command = [*ADVISOR, "sweep", "run", *described, *how]
     ours, theirs = os.openpty()
     on_screen = {"env": {**os.environ, "TERM": "xterm"}, "preexec_fn": as_in_a_terminal}

@@ -25,6 +25,7 @@ SWEEP |= {
     "disks": "unlimited",
     "iterations": 8,
     "executor": "process",
+    "when_busy": "skip",
 }
 
 

@@ -146,7 +146,7 @@ def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, 
         f"--ray-address auto --networks googlenet --tasks preprocessing --vcpus 0.5 --memory {MEMORY} "
         f"--disks unlimited --accelerator cpu --iterations 3 --data {images}"
     ).split()
-    sweep = ("run", *words)
+    sweep = ("run", *words, "--when-busy", "skip")
     planned = json.loads(advisor(head, "plan", *words, "-o", "json").stdout)["trials"]
     freed, kept = (row["trial_id"] for row in planned[:2])
     holding = [sys.executable, "-c", HOLDER, head.url, freed, kept]

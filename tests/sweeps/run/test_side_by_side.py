@@ -40,7 +40,7 @@ def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(image
     trials = [
         trial_on(images, resources=resources(memory_mib=1024.0 + number), **emulated) for number in range(4)
     ]
-    with closing(RayExecutor(slots=2)) as executor:
+    with closing(RayExecutor(slots=2, when_busy="skip")) as executor:
         rows = list(executor.execute(trials))
     assert {row.status for row in rows} <= {Status.OK, Status.CONTAMINATED}
     used = [set(row.environment["cpus_used"]) for row in rows]
