@@ -47,7 +47,7 @@ settings.register_profile(
 )
 settings.load_profile("quick")
 
-# The mark that comes with a fixture; tests that share one of these run in one process.
+# The mark that comes with a fixture.
 _MARK_OF_FIXTURE = MappingProxyType(
     {"postgresql": "postgres", "browser": "browser", "ray_cluster": "ray", "pango": "pdf", "gpu": "gpu"}
 )
@@ -68,15 +68,12 @@ def pytest_sessionfinish():
 
 
 def pytest_collection_modifyitems(items):
-    """Mark what a fixture implies; then each test's lane, and its file as what stays together."""
+    """Mark what a fixture implies; then each test's lane."""
     for item in items:
         for fixture, mark in _MARK_OF_FIXTURE.items():
             if fixture in item.fixturenames:
                 item.add_marker(mark)
-        marks = {mark.name for mark in item.iter_markers()}
-        item.add_marker(_lane(marks))
-        shared = marks.intersection(_MARK_OF_FIXTURE.values())
-        item.add_marker(pytest.mark.xdist_group(min(shared, default=item.path.as_posix())))
+        item.add_marker(_lane({mark.name for mark in item.iter_markers()}))
 
 
 def _lane(marks):
