@@ -64,7 +64,7 @@ test: .venv/full ## all quick tests, side by side (under 5 minutes on 2 cores)
 test-full: .venv/full ## all other tests: sweeps, Ray, PostgreSQL, browser, PDF, an older CPU (30 minutes on 2 cores)
 	@failed=0; \
 	$(PYTEST) $(SIDE_BY_SIDE) --hypothesis-profile=full -m "lane_full and not (machine or ray)" || failed=1; \
-	$(MAKE) -j2 --output-sync test-ray test-machine || failed=1; \
+	make -j2 --output-sync test-ray test-machine || failed=1; \
 	$(OLDER_CPU) $(PYTEST) $(SIDE_BY_SIDE) -m "vector and not (lane_night or lane_host)" \
 	    $$(grep -rl mark.vector tests --include=test_*.py) || failed=1; \
 	exit $$failed
