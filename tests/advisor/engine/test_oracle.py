@@ -64,6 +64,11 @@ def cost_of(request, answer):
     return cost(request, chosen) if chosen else math.inf
 
 
+def _waits(candidate):
+    """The hours of a run, or the dollars an hour of work without an end."""
+    return candidate.run.hours.median if candidate.run else candidate.spec.total_usd_per_hour
+
+
 def keeps(truth, request, candidate):
     """Whether each limit holds at the surer bound, or at the median where a miss counts by its cost."""
     instance, prediction, run = candidate.spec.offer.instance, candidate.prediction, candidate.run
@@ -95,10 +100,9 @@ def check(world, request, seed, model=MODEL):
     answer, truth = answer_of(world, request, model), BruteForce(world, request, model, seed)
     costs = cost_of(request, answer)
     least, *_, point = truth.cheapest(costs)
-    by_cost = request.ranks_by_price or request.ends
-    if point is not None and not by_cost:  # what is level goes by the price an hour
+    if point is not None and request.has_equal_costs:  # what is level goes by the price an hour, or the hours
         dearer = costs > least * slack(request)
-        assert not dearer or answer.chosen.spec.total_usd_per_hour <= point.usd * slack(request), point
+        assert not dearer or _waits(answer.chosen) <= point.waits * slack(request), point
         least = max(least, point.worst_cost(request))
     assert costs <= least * slack(request), point
     if answer and answer.safe:
@@ -108,7 +112,7 @@ def check(world, request, seed, model=MODEL):
     if answer:
         assert all(keeps(truth, request, candidate) for candidate in answer.ranked)
         reasons_are_true(truth, answer)
-    return costs if by_cost else 0.0  # of what is level the price by the hour decides
+    return 0.0 if request.has_equal_costs else costs  # of what is level the cost does not decide
 
 
 def sure(request):

@@ -115,6 +115,11 @@ class Point:
     def median(self):
         return self.count * self.prediction.median
 
+    @property
+    def waits(self):
+        """The hours of a run, or the dollars an hour of work without an end."""
+        return self.usd if self.hours is None else self.hours
+
     def deciding(self, request, surely, at_the_median):
         """What a limit is held against: a bound, or the median where a miss counts by its cost."""
         return getattr(self, surely if request.is_sure else at_the_median)
