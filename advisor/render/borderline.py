@@ -33,8 +33,8 @@ from advisor.render.records import brief_block, hedge_message, spec_fields
 _NEVER, _ALWAYS = 0.01, 0.99
 # What arithmetic may lose of a chance in percent.
 _LAST_BITS = 1e-9
-# Codes of the sentences about the safe spec, about the trial, and about what a quota leaves out.
-SAFE, TRIAL, QUOTA = "safe", "trial", "quota"
+# Codes of the sentences about the safe spec, the trial, and what a quota or a count of instances leaves out.
+SAFE, TRIAL, QUOTA, BEYOND_COUNT = "safe", "trial", "quota", "beyond_count"
 # A safe spec beyond this many times the price is named as out of reason.
 _REASON = 3.0
 # A price that keeps its limit with at least this chance is not reported as a doubt.
@@ -63,7 +63,9 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
         "level": answer.level,
         "safe": brief_block(safe) if safe else None,
         "beyond_count": brief_block(answer.beyond_count) if answer.beyond_count else None,
-        "sentences": list(filter(None, (*kept, _quota_message(answer, chosen)))),
+        "sentences": list(
+            filter(None, (*kept, _beyond_count_message(answer), _quota_message(answer, chosen)))
+        ),
     }
 
 
@@ -255,25 +257,23 @@ def _trial_message(answer: Judged[Any, Any]) -> Message | None:
     return Message(text.text, code=TRIAL, minutes=trial.trial_minutes, usd=short_usd(trial.trial_usd))
 
 
-def _safe_message(answer: Judged[Any, Any]) -> Message | None:
-    """Return the safe spec, and the cheaper one on more instances than `--max-count`; None if there is
-    nothing to say."""
-    within, beyond = _safe_within_message(answer), answer.beyond_count
+def _beyond_count_message(answer: Judged[Any, Any]) -> Message | None:
+    """Return the cheaper safe spec on more instances than `--max-count`; None if there is none."""
+    beyond = answer.beyond_count
     if beyond is None or _times_as_dear(beyond, answer) > _REASON:
-        return within
-    more = Message(
-        "with {option} {count}: {name}, {usd:usd}/h, {chance:.0f} % sure",
-        code=SAFE,
+        return None
+    return Message(
+        "{option} {count}: {name}, {usd:usd}/h, {chance:.0f} % sure",
+        code=BEYOND_COUNT if answer.is_safe or answer.safe else SAFE,
         option=FieldName("max_count"),
         count=beyond.spec.count,
         name=spec_name(beyond.spec, answer.request),
         usd=beyond.spec.total_usd_per_hour,
         chance=100 * modest(beyond.probability),
     )
-    return Message("{within}; {more}", code=SAFE, within=within, more=more) if within else more
 
 
-def _safe_within_message(answer: Judged[Any, Any]) -> Message | None:
+def _safe_message(answer: Judged[Any, Any]) -> Message | None:
     """Return the safe spec with its chance and what it costs more, or that there is none within reason and
     which limit the chosen one surely keeps. None if the chosen one is safe or no chance is known."""
     chosen, request, safe = answer.chosen, answer.request, answer.safe
@@ -286,17 +286,17 @@ def _safe_within_message(answer: Judged[Any, Any]) -> Message | None:
     if ranked_cost(safe, answer)[1] == "run":
         more = safe.usd_per_run.median - chosen.usd_per_run.median
         dearer = Message("{more} more for the run", more=short_usd(max(0.0, more)))
-    text = Message("{safe} {usd:usd}/h, {dearer}: {chance:.0f} % sure ({option} {level:g})")
+    text = Message("{safe} {usd:usd}/h, {dearer}: {chance:.0f} % sure ({way})")
     if not is_measured(safe):
-        text = Message(
-            "{safe} {usd:usd}/h, {dearer}: {chance:.0f} % sure, its GPU never measured ({option} {level:g})"
-        )
+        text = Message("{safe} {usd:usd}/h, {dearer}: {chance:.0f} % sure, its GPU never measured ({way})")
+    way = Message("{option} {level:g}", option=FieldName("confidence"), level=request.confidence)
+    if answer.price_call and answer.price_call.cheaper:  # the option alone gives one of a vaguer price
+        way = Message("of as firm a price")
     return Message(
         text.text,
         code=SAFE,
         chance=100 * modest(safe.probability),
-        option=FieldName("confidence"),
-        level=request.confidence,
+        way=way,
         safe=spec_name(safe.spec, request),
         usd=safe.spec.total_usd_per_hour,
         dearer=dearer,
@@ -317,38 +317,34 @@ def _takes_a_month_more(safe: Any, answer: Judged[Any, Any]) -> bool:
 
 
 def _none_is_safe(answer: Judged[Any, Any]) -> Message:
-    """Return why no spec is safe, and the limits that the chosen one surely keeps, if that is all that it may
-    miss."""
+    """Return why no spec is safe, and the limits that the chosen one surely keeps, if it misses no other."""
     request, safe = answer.request, answer.safe
+    figures: dict[str, Any] = {"least": 100 * request.confidence}
     if safe is None:
         none = Message("nothing on offer is {least:g} % sure")
         if answer.price_call and answer.price_call.cheaper:
             none = Message("nothing of as firm a price is {least:g} % sure")
-        none = Message(none.text, code=SAFE, least=100 * request.confidence)
     elif _takes_a_month_more(safe, answer):
-        name, hours = spec_name(safe.spec, request), safe.run.hours.median
-        none = Message(
-            "none within reason: {safe} would take {hours:hours}", code=SAFE, safe=name, hours=hours
-        )
+        none = Message("none within reason: {safe} would take {hours:hours}")
+        figures = {"hours": safe.run.hours.median}
     else:
         none = Message("none within reason: {safe} would cost {usd:usd}/h, {times:.2g} times as much")
         if any((each.probability or 0.0) >= request.confidence for each in answer.ranked if each != safe):
             none = Message(
                 "none of a firm price within reason: {safe} would cost {usd:usd}/h, {times:.2g} times as much"
             )
-        usd, times = safe.spec.total_usd_per_hour, _times_as_dear(safe, answer)
-        none = Message(none.text, code=SAFE, safe=spec_name(safe.spec, request), usd=usd, times=times)
+        figures = {"usd": safe.spec.total_usd_per_hour, "times": _times_as_dear(safe, answer)}
+    none = Message(none.text, code=SAFE, safe=safe and spec_name(safe.spec, request), **figures)
     kept = _kept_run(answer.chosen, request) if request.ends else _kept_time(answer.chosen, request)
     limits = [Message("{option} {kept}", option=FieldName(name), kept=most) for name, most in kept]
     if not limits:
         return none
-    typed = Message("{first} {second}", first=limits[0], second=limits[1]) if limits[1:] else limits[0]
     return Message(
         "{none}; with {limits} this one is {percent:g} % sure",
         code=SAFE,
         none=none,
         percent=100 * request.confidence,
-        limits=typed,
+        limits=Message("{first} {second}", first=limits[0], second=limits[1]) if limits[1:] else limits[0],
     )
 
 

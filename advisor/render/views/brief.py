@@ -26,7 +26,7 @@ from advisor.messages import (
     short_usd,
 )
 from advisor.render.blocks import Command, Facts, Leaf, Paragraph, lower_rate, per_month, percent, translated
-from advisor.render.borderline import QUOTA, SAFE, TRIAL, Behind, modest
+from advisor.render.borderline import BEYOND_COUNT, QUOTA, SAFE, TRIAL, Behind, modest
 from advisor.render.facts import (
     OF_A_SPEC,
     answer_facts,
@@ -67,9 +67,10 @@ from advisor.render.text import INDENT, SURE, WIDTH, fact, folded, local_or_orde
 from advisor.render.views.alternatives import cheapest_step, is_far_smaller, other_kinds, ranked_usd
 from advisor.render.views.specs import (
     TIMES,
-    api_messages,
+    api_message,
     machine_message,
     placement_message,
+    served_words,
     tuning_messages,
 )
 
@@ -81,7 +82,7 @@ Row = tuple[str, ...]
 # Rows to shorten where there are too many lines, in this order; those that may go are left out once they have
 # no shorter text.
 _SPARED = (
-    *("more", "basis", "on", "take", "does", "api", "try", "cheaper", "note", "assumed"),
+    *("more", "basis", "on", "take", "does", "try", "cheaper", "note", "assumed"),
     *("price", "for", "looked", "second", "way_3"),
 )
 _MAY_GO = frozenset(("more", "way_3", "try", "cheaper", "looked", "second"))
@@ -199,7 +200,7 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     yield "bound", *_bound(spec, request, t)
     yield "sure", sure_text(document, t)
     for sentence in decision_of(document).get("sentences", ()):
-        if code_of(sentence) in (TRIAL, SAFE, QUOTA):
+        if code_of(sentence) in (TRIAL, SAFE, BEYOND_COUNT, QUOTA):
             yield code_of(sentence), translated(sentence, t, spell)
     yield from _borderline_rows(document, t)
     call, is_doubtful = document.get("price_call") or {}, bool(doubt_sentences(document, t))
@@ -207,9 +208,7 @@ def brief_rows(asked: str, document: Record, t: Texts, spell: Spell = option_nam
     if call.get("cheaper") and "per" in call and not is_doubtful:
         yield "cheaper", translated(price_sentences(call, clouds=covers_clouds(document))[-1], t)
     if api := (spec.get("cost") or {}).get("api"):
-        usd = spec["price"]["total_usd_per_hour"]
-        costs, turns = (translated(text, t) for text in api_messages(api, usd))
-        yield "api", t.listed((costs, turns)), costs
+        yield "api", translated(api_message(api, spec["price"]["total_usd_per_hour"]), t)
     for name, other in zip(("take", "second"), other_kinds(document), strict=False):
         yield name, *(_other(other, document, t, is_short=short) for short in (False, True))
     smaller = list(_smaller(document, t))
@@ -369,6 +368,8 @@ def _rate(spec: Record, request: Record, t: Texts) -> list[str]:
     offered = serving and serving["offered_requests_per_second"]
     if serving and not (request.get("users") or offered):
         rate = t("brief.flight", rate=rate, flight=count_text(serving["rates"]["concurrency"]))
+    if serving and (served := served_words(serving["rates"], request)):
+        rate = t("brief.served", rate=rate, **served)
     if serving and offered:
         asked, each = requests_text(offered, t), serving["rates"]["requests_per_second"]
         rate, lower = f"{asked}{t.aside(rate)}", lower_rate(each["lower"])

@@ -42,6 +42,7 @@ from advisor.render.tables import value_at
 from advisor.render.terminal import block_lines
 from advisor.render.text import folded, is_miss, local_or_order, lower_name
 from advisor.render.views.brief import binding_text
+from advisor.render.views.specs import served_words
 
 SCHEMA = "advisor.comparison/1"
 SERVING_SCHEMA, TUNING_SCHEMA = "advisor.serving-comparison/1", "advisor.tuning-comparison/1"
@@ -374,12 +375,18 @@ def language_comparison_text(
     rows, t = document["rows"], report_texts("en")
     tunes = isinstance(request, TuningQuestion)
     of_task = (_tuning_columns if tunes else _serving_columns)(rows, request.confidence)
-    columns = [*of_task, _RELATIVE, *_sure_columns(rows)]
+
+    def served(row: Record) -> str:
+        words = served_words(row["serving"]["rates"], document["request"]) if row.get("serving") else {}
+        return f"{words['served']} of {words['users']}" if words else ""
+
+    unlike = any(map(served, rows))  # such rates have no ratio
+    columns = [*of_task, _column("users", served) if unlike else _RELATIVE, *_sure_columns(rows)]
     columns = [_column(ways, "way"), *columns] if ways else columns
     binds = {_named(row): [binding_text(row, t)] for row in rows}
     bound = block_lines([Part("Bound by", [Items(_by_instance(binds))])])
-    is_one = f"x: rate relative to {document['baseline']}" + (f" by the same {ways}" if ways else "")
-    title = f"{question_text(document, t, *ways.split(', '))}; {_computes(rows[0])}; {is_one}"
+    is_one = f"; x: rate relative to {document['baseline']}" + (f" by the same {ways}" if ways else "")
+    title = f"{question_text(document, t, *ways.split(', '))}; {_computes(rows[0])}{'' if unlike else is_one}"
     shown = instances_text(title, columns, rows, misfits)
     return "\n".join([*shown, *_verdict(rows, request.confidence), *bound, *notes_lines(rows)])
 
@@ -395,7 +402,7 @@ def _verdict(rows: Sequence[Record], confidence: float) -> list[str]:
         return []
     sure = [row for row in judged if row["probability"] >= confidence]
     first = min(sure, key=usd) if sure else max(judged, key=lambda row: float(row["probability"]))
-    says = "Cheapest that does it" if sure else f"None is {percent(confidence)} sure to do it; surest"
+    says = "Cheapest that surely does it" if sure else f"None is {percent(confidence)} sure to do it; surest"
     return ["", f"{says}: {_named(first)}, {percent(modest(first['probability']))} sure"]
 
 

@@ -214,14 +214,22 @@ def serving_facts(spec: Record, request: Record) -> list[Fact]:
         disk=short_order(spec["disk"]),
         start=seconds_text(ready["start_engine"]),
     )
-    output = interval_message(rates["output_tokens_per_second"], "output tokens/s", confidence)
+    loaded = [
+        (
+            Message("throughput"),
+            interval_message(rates["output_tokens_per_second"], "output tokens/s", confidence),
+        ),
+        (Message("requests"), _requests(rates, serving["most"], confidence)),
+        *_time_facts(serving, request, confidence),
+    ]
+    if served := served_words(rates, request):
+        at = Message("{figures}; at {served} of {users} users")
+        loaded = [(title, Message(at.text, figures=text, **served)) for title, text in loaded]
+        loaded.append((Message("wait"), Message("{seconds} more until the others' first token", **served)))
     return [
         (Message("has"), machine_message(spec, decodes=False)),
         (Message("runs"), Message("{runs}; {drafts}", runs=runs, drafts=drafts) if drafts else runs),
-        (Message("throughput"), output),
-        (Message("requests"), _requests(rates, serving["most"], confidence)),
-        *_time_facts(serving, request, confidence),
-        *_wait_facts(rates, request),
+        *loaded,
         (Message("GPU memory"), holds),
         *_cost_facts(spec, confidence),
         (Message("ready"), starts),
@@ -255,21 +263,14 @@ def _time_facts(serving: Record, request: Record, confidence: float) -> Iterator
             yield title, Message("{parts}", parts=parts)
 
 
-def _wait_facts(rates: Record, request: Record) -> Iterator[Fact]:
-    """Yield how many users wait because their requests do not fit, and for how long each waits. By Little's
-    law, that is the waiting users over the requests served per second."""
-    users, served = request.get("users") or 0, rates["requests_per_second"]["median"]
-    waiting = users - rates["concurrency"] - (request.get("think_seconds") or 0.0) * served
-    if waiting < 1:
-        return
-    wait = Message(
-        "{waiting:.0f} of {users:,} users wait for room: {seconds} more to the first token on average, "
-        "beyond the times above",
-        waiting=waiting,
-        users=users,
-        seconds=seconds_text(waiting / served),
-    )
-    yield Message("wait"), wait
+def served_words(rates: Record, request: Record) -> dict[str, str]:
+    """'16' of '1,000' users, where not all are served, and the wait of the others (Little's law)."""
+    users, rate = request.get("users") or 0, rates["requests_per_second"]["median"]
+    served = rates["concurrency"] + (request.get("think_seconds") or 0.0) * rate
+    if users - served < 1:
+        return {}
+    wait = seconds_text((users - served) / rate)
+    return {"served": count_text(served), "users": f"{users:,}", "seconds": wait}
 
 
 def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
@@ -290,31 +291,26 @@ def _cost_facts(spec: Record, confidence: float) -> Iterator[Fact]:
     yield Message("cost"), costs
     if not api:
         return
-    api_costs, turns = api_messages(api, spec["price"]["total_usd_per_hour"])
-    yield Message("an API"), Message("{costs}; {turns}", costs=api_costs, turns=turns)
+    yield Message("an API"), api_message(api, spec["price"]["total_usd_per_hour"])
 
 
-def api_messages(api: Record, usd_per_hour: float) -> tuple[Message, Message]:
-    """Return which is cheaper at the given load, an API or this; and from how many tokens a day this is."""
-    usd, asked = api["usd_per_million_tokens"], api["asked_tokens_per_day"]
-    there, here = usd * asked / 1e6, 24 * usd_per_hour
-    text = Message("dearer at this load: {there} a day, this {here}; {usd:usd} per 1M tokens, this {own:usd}")
-    if there < here:
-        text = Message(
-            "cheaper at this load: {there} a day, this {here}; {usd:usd} per 1M tokens, this {own:usd}"
-        )
-    figures = {"there": short_usd(there), "here": short_usd(here), "usd": usd, "own": here / asked * 1e6}
-    turns = Message(
-        "that is {asked} tokens a day, in and out; renting wins from {least}, and this serves {most} at the "
-        "median"
+def api_message(api: Record, usd_per_hour: float) -> Message:
+    """Return what the same tokens cost from an API, and from how many tokens a day renting costs less."""
+    asked, least = api["asked_tokens_per_day"], api["cheaper_from_tokens_per_day"]
+    text = Message(
+        "would cost {there} a day, this {here}, at {asked} tokens in and out; above {least} this wins"
     )
-    if api["cheaper_from_tokens_per_day"] > api["most_tokens_per_day"]:
-        turns = Message(
-            "that is {asked} tokens a day, in and out; so at any load, since this serves {most} at the median"
+    if least > api["most_tokens_per_day"]:
+        text = Message(
+            "would cost {there} a day, this {here}, at {asked} tokens in and out, and wins at any load"
         )
-    least, most = (format_count(api[f"{name}_tokens_per_day"]) for name in ("cheaper_from", "most"))
-    turns = Message(turns.text, asked=format_count(asked), least=least, most=most)
-    return Message(text.text, **figures), turns
+    return Message(
+        text.text,
+        there=short_usd(api["usd_per_million_tokens"] * asked / 1e6),
+        here=short_usd(24 * usd_per_hour),
+        asked=format_count(asked),
+        least=format_count(least),
+    )
 
 
 def time_message(span: Record, confidence: float, which: str = "", limit: float | None = None) -> Message:
@@ -341,11 +337,10 @@ def placement_message(placed: Record) -> Message:
             "1 replica over {nodes} instances, {gpus} of each (TP{width}, {link}; PP{nodes})",
             **{"nodes": nodes, "gpus": counted_message("GPU", gpus), "width": gpus, "link": placed["link"]},
         )
-    each = Message("1 replica on {gpus}", gpus=counted_message("GPU", gpus))
+    text = Message("1 replica on {gpus}")
     if replicas > 1:
-        each = Message(
-            "{replicas} replicas, each on {gpus}", replicas=replicas, gpus=counted_message("GPU", gpus)
-        )
+        text = Message("{replicas} replicas, each on {gpus}")
+    each = Message(text.text, replicas=replicas, gpus=counted_message("GPU", gpus))
     if gpus == 1:
         return each
     about = {"placement": each, "gpus": gpus, "link": placed["link"]}

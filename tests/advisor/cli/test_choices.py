@@ -129,7 +129,7 @@ def test_a_limit_is_named_above_a_comparison_with_what_keeps_it_below(document, 
     assert "; 400 images/s or more; a batch within 60 ms, queueing apart; " in text.splitlines()[0]
     heading = next(line for line in text.splitlines() if "median/s" in line)
     assert {"p99 ms", "sure"} <= {word.strip() for word in heading.split("  ")}
-    assert "\nCheapest that does it: g6.xlarge, " in text
+    assert "\nCheapest that surely does it: g6.xlarge, " in text
     assert not {"p99 ms", "sure"} & {*shown(*words.split()).split("  ")}
 
 

@@ -105,6 +105,25 @@ def test_the_nearest_spec_misses_its_limits_by_the_least_together_and_names_each
     ]
 
 
+def test_figures_of_fewer_users_than_the_question_has_say_so_and_name_the_limit_that_binds(shown):
+    """The KV cache has room for hundreds: it is the time per token that allows few."""
+    text = shown(
+        *CHAT.replace("recommend", "predict").replace("40", "1000").split(), "--instance", "p5.4xlarge"
+    )
+    (served,) = re.findall(r"  misses +serves (\d+) of 1,000 users within --max-tpot-ms 50\n", text)
+    assert int(served) < 300
+    for title in ("throughput", "TTFT", "TPOT", "end to end"):
+        assert re.search(rf"^  {title} .*?; at\s+{served} of 1,000 users$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_instances_that_serve_unlike_numbers_of_users_have_no_ratio(shown):
+    """Each row names its users in place of the ratio."""
+    text = shown(*CHAT.replace("recommend", "compare").split(), "--instance", "g5.xlarge,p5.4xlarge")
+    assert "x: rate" not in text
+    assert re.search(r"^  g5\.xlarge .* \d+ of 40 ", text, re.MULTILINE)
+    assert "\nCheapest that surely does it: p5.4xlarge, " in text
+
+
 @pytest.mark.parametrize("load", ["--users 40", "--target-throughput 2000"])
 def test_where_nothing_keeps_any_limit_the_nearest_is_no_cheap_spec_that_misses_all_by_far(load):
     """Users above what memory holds, and a load of the grid, are compared by their times too."""
@@ -124,8 +143,7 @@ def test_a_limit_on_the_number_of_instances_that_nobody_asked_for_is_no_silent_c
     assert more["count"] == 10
     assert more["probability"] >= 0.9
     assert more["total_usd_per_hour"] < 0.95 * safe["total_usd_per_hour"]
-    sentence = f"; with --max-count 10: 10 x {more['instance_type']}, $68.82/h, 95 % sure"
-    assert any(text.endswith(sentence) for text in decision["sentences"])
+    assert f"--max-count 10: 10 x {more['instance_type']}, $68.82/h, 95 % sure" in decision["sentences"]
     allowed = document_of([*words, "--max-count", "10"])["decision"]
     assert (allowed["safe"]["instance_type"], allowed["safe"]["count"]) == (more["instance_type"], 10)
     assert allowed["beyond_count"] is None

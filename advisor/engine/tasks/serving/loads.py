@@ -14,7 +14,7 @@ from advisor.catalog.support import most_startable
 from advisor.engine.columns import Booleans, Floats, Integers, Level, option_columns
 from advisor.engine.limits import GOOD_ENOUGH, Limit, times_needed
 from advisor.engine.tasks.serving.options import ServingOption
-from advisor.engine.tasks.serving.table import Rates, Replicas, ServingTable
+from advisor.engine.tasks.serving.table import Rates, Replicas, ServingTable, users_of
 from advisor.questions.language import ServingQuestion
 
 
@@ -38,14 +38,6 @@ def weighed_table(
     return by_median.beside(sure.take(other)) if other.any() else by_median
 
 
-def most_counts(request: ServingQuestion, options: Sequence[ServingOption]) -> Integers:
-    """The most instances of each option that the request allows, at least those that serve together."""
-    nodes = np.array([option.placement.nodes for option in options], dtype=np.intp)
-    startable = np.array([most_startable(option.offer, request.vcpu_quota) for option in options])
-    whole = np.minimum(request.max_count, startable) // nodes
-    return np.asarray(nodes * np.maximum(1, whole), dtype=np.intp)
-
-
 class _Solver:
     """Finds the counts and loads of options from the kept predictions of their replicas."""
 
@@ -57,7 +49,8 @@ class _Solver:
         # Instances that hold a model together count as one here, with the replicas of all.
         self._nodes = np.array([option.placement.nodes for option in options], dtype=np.intp)
         self._each = self._nodes * [float(option.placement.batches) for option in options]
-        self._most = most_counts(request, options) // self._nodes
+        startable = np.array([most_startable(option.offer, request.vcpu_quota) for option in options])
+        self._most = np.maximum(1, np.minimum(request.max_count, startable) // self._nodes)
         self._grid = replicas.grid.take((self._option,))
 
     def table(self) -> ServingTable:
@@ -108,14 +101,15 @@ class _Solver:
         rates = self._rates_at_share(load, count, np.arange(len(count)), self._level)
         carried = ~np.isnan(rates.tpot[self._level])
         limits, _ = self._limits_and_kept(rates)
-        with np.errstate(divide="ignore"):
-            factor = load / (count * self._each * bearable)
-        limits = [Limit(reason, carried, self._most * self._each * bearable, factor), *limits]
         alive = ~np.isnan(self._grid.tpot[self._level])
         if self._request.users is not None:
             # The grid's times are of a closed loop, and limit the load of users only.
             _, alive = self._limits_and_kept(self._grid)
+            bearable = users_of(self._request, self._largest(alive), self._level)
         most = self._largest(alive)
+        with np.errstate(divide="ignore"):
+            factor = load / (count * self._each * bearable)
+        limits = [Limit(reason, carried, self._most * self._each * bearable, factor), *limits]
         # The load itself may lie between those of the grid.
         more = limits[-1].keeps & (np.nan_to_num(rates.output) > most.output)[self._level]
         most = Rates(*(np.where(more, own, grid) for own, grid in zip(rates, most, strict=True)))
@@ -157,10 +151,8 @@ class _Solver:
         return self._replicas.with_users(replicas, whole, whole <= self._most_users()[options])
 
     def _most_users(self) -> Floats:
-        """Users of a replica whose memory is full, by the median: those in flight and those that think
-        (Little's law)."""
-        requests = self._grid.output[Level.MEDIAN] / self._request.output_tokens
-        users = self._grid.concurrency + self._request.think_seconds * requests
+        """Users of a replica whose memory is full, by the median."""
+        users = users_of(self._request, self._grid, Level.MEDIAN)
         return np.asarray(np.fmax.reduce(users, axis=1) * (1 + _ROUNDING))
 
     def _limits_and_kept(self, rates: Rates) -> tuple[list[Limit], Booleans]:

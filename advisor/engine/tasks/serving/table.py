@@ -90,6 +90,12 @@ class Rates(NamedTuple):
         return Rates(*(column[index if column.ndim == loads else places] for column in columns))
 
 
+def users_of(request: ServingQuestion, rates: Rates, level: Level) -> Floats:
+    """The users of a replica under loads: those in flight and those that think (Little's law)."""
+    thinking = request.think_seconds / request.output_tokens * np.nan_to_num(rates.output[level])
+    return np.asarray(rates.concurrency + thinking)
+
+
 def time_span(values: Floats) -> Span:
     """The span of a time (3,) by `Level`; infinite for nan, a load that cannot be carried."""
     upper, median, lower = np.nan_to_num(values, nan=np.inf).tolist()
@@ -233,9 +239,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
         """The number of replicas under the load of `rates`, which rounds users up: some have fewer."""
         if request.users is None:
             return self.at_once
-        thinking = request.think_seconds * self.rates.output[Level.MEDIAN] / request.output_tokens
-        each = self.rates.concurrency + thinking
-        return np.asarray(np.minimum(self.at_once, request.users / each))
+        return np.minimum(self.at_once, request.users / users_of(request, self.rates, Level.MEDIAN))
 
     def most_output(self, level: Level) -> Floats:
         """Output tokens per second of all instances at the largest load that keeps the limits."""

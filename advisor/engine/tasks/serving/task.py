@@ -30,7 +30,7 @@ from advisor.engine.tasks.language import (
     other_choices,
 )
 from advisor.engine.tasks.serving.details import SMALLER_FORMATS, format_fields, front_of, steps_of
-from advisor.engine.tasks.serving.loads import most_counts, solved_table, weighed_table
+from advisor.engine.tasks.serving.loads import solved_table, weighed_table
 from advisor.engine.tasks.serving.options import (
     NODES,
     OptionFinder,
@@ -428,13 +428,7 @@ class ServingTask(
             "target_output_tokens_per_second": table.most_output(level),
             "target_requests_per_second": table.most_output(level) / request.output_tokens,
             # The users that the most allowed instances serve.
-            "users": most_counts(request, options)
-            / table.count
-            * table.at_once
-            * (
-                table.most.concurrency
-                + request.think_seconds * table.most.output[level] / request.output_tokens
-            ),
+            **{limit.reason: limit.nearness for limit in table.limits if limit.reason == "users"},
             "max_usd_per_hour": table.usd,
             **{
                 limit.field: rates.limited(limit, request.output_tokens)[level]

@@ -39,10 +39,23 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
             target=getattr(request, target),
         )
     if reason == "users":
-        message, slots = _TOO_FEW_IN_CACHE, most_sequences(request.engine)
-        if table.options[row].memory.largest_concurrency >= slots:
-            message = _TOO_FEW_SLOTS if request.engine is LlmEngine.LLAMA_CPP else _TOO_FEW_IN_ENGINE
-        return Message(message.text, code=reason, held=int(near), users=request.users, most=slots)
+        most, slots = table.options[row].memory.largest_concurrency, most_sequences(request.engine)
+        message = _TOO_FEW_IN_ENGINE if most >= slots else _TOO_FEW_IN_CACHE
+        in_time = [limit.factor is not None and limit.factor[row] <= 1 for limit in table.limits[1:]]
+        if table.most.concurrency[row] < most and all(in_time):
+            message = _TOO_FEW_IN_TIME
+        return Message(
+            message.text,
+            code=reason,
+            held=int(near),
+            users=request.users,
+            most=slots,
+            option="--parallel" if request.engine is LlmEngine.LLAMA_CPP else "--max-num-seqs",
+            limits=[
+                Message("{option} {level}", option=FieldName(limit.field), level=limit.text(limit.most))
+                for limit in request.time_limits
+            ],
+        )
     return plain_shortfall(reason, request.max_usd_per_hour, float(table.usd[row]))
 
 
@@ -78,12 +91,10 @@ _RATES = {
         "target_requests_per_second",
     ),
 }
+_TOO_FEW_IN_TIME = Message("serves {held:,} of {users:,} users within {limits}")
 _TOO_FEW_IN_CACHE = Message("the KV cache holds {held:,} requests at once, not those of {users:,} users")
 _TOO_FEW_IN_ENGINE = Message(
-    "its replicas take in {held:,} requests at once (--max-num-seqs {most}), not those of {users:,} users"
-)
-_TOO_FEW_SLOTS = Message(
-    "its replicas take in {held:,} requests at once (--parallel {most}), not those of {users:,} users"
+    "its replicas take in {held:,} requests at once ({option} {most}), not those of {users:,} users"
 )
 # The message where a bound decides, and where the median does.
 _TOO_LONG = (
