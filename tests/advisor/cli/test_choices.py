@@ -29,7 +29,7 @@ def test_what_comes_nearest_is_no_type_ten_times_too_slow(document):
     answer = document("recommend --task inference --model fasterrcnn_resnet50_fpn", limits, code=3)
     assert answer["nearest"]["predicted"]["throughput"]["median"] > 1
     assert len(answer["nearest"]["misses"]) == 1
-    # A target of less than a third is no way out where another one is; the market comes first, the cloud last.
+    # A target of less than a third is no way out where another one is; market first, cloud last.
     assert [way["changes"][0]["option"] for way in answer["relax"]] == ["--market", "--max-price", "--cloud"]
     slow = [each for each in answer["rejected"] if each["reason"] == "too_slow"]
     assert all(each["usd_per_hour"] > 0.02 for each in slow)
