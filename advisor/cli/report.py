@@ -339,7 +339,7 @@ def _report_document(ask: Ask) -> dict[str, Any]:
         raise _beside_plan(ask)
     if sum(ways) != 1:
         raise UsageError(
-            "say what to report on", hint="one of: a question (--task, --model, ..), --from FILE, --plan FILE"
+            "say what to report on", hint="one alone of: a question (--task, ..), --from FILE, --plan FILE"
         )
     if ask.plan_file is not None:
         return _report_on_plan(ask, ask.plan_file)

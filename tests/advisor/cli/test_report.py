@@ -362,11 +362,11 @@ def test_a_plan_says_once_how_far_to_trust_and_which_cost_is_the_lowest(shown, t
         r"up to \\\$[\d.]+ \(.*\) for Weekly if it runs long, or \\\$([\d.]+) \(.* a month\) if its price of"
     )
     most = re.search(rose, told)[1]
-    span = re.search(r"In all .* a month \(by today's prices \\\$[\d.,]+ to \\\$[\d.,]+\)\.", told)
+    span = re.search(r"In all .* a month \(\\\$[\d.,]+ to \\\$[\d.,]+ if prices have moved\)\.", told)
     assert span
     assert "At firm prices" not in told
     assert re.search(r"Chat with --precision fp8: .* a month, not .*; its answers may change\.", told)
-    assert "(in a plan, cloud: any under defaults)." in told
+    assert "(in a plan, cloud: any under defaults, and no region)." in told
     file.write_text(file.read_text().replace("market: spot", "market: any"))
     told = shown("report", "--plan", file, *DAY)
     firm = re.search(r"At firm prices: Thumbnails (\S+) \\\$(\d+) a month", told)

@@ -41,7 +41,7 @@ def test_a_price_that_hardly_varies_has_no_range(times, is_range):
     spec["high_usd_per_hour"] = times * spec["usd_per_hour"]
     document["totals"] = totals(document["workloads"])
     assert (document["totals"]["price_range"] is not None) is is_range
-    assert ("by today's prices" in report_markdown(document, "en")) is is_range
+    assert ("if prices have moved" in report_markdown(document, "en")) is is_range
 
 
 def test_many_workloads_are_told_shortly_enough_to_be_pasted():
