@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 57_630, "models": 16_140, "sweeps": 15_920, "infra": 4_320, "infra/build": 16_250}
+LINES = {"advisor": 57_640, "models": 16_140, "sweeps": 15_920, "infra": 4_320, "infra/build": 16_250}
 FILES = 531
 DOCS_KILOBYTES, WORDS_OF_A_PAGE = 200, 1_500
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

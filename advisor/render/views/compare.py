@@ -243,11 +243,15 @@ def _p99_ms(row: Record) -> str | None:
 
 def _sure_columns(rows: Sequence[Record]) -> list[Column]:
     """Return the column of the chance to keep target and limits, where there are any."""
+    if all(row.get("probability") is None for row in rows):
+        return []
+    # What cannot run has none.
+    return [_column("sure", lambda row: modest(_chance(row)) if "predicted" in row else None, Look.SHARE)]
 
-    def sure(row: Record) -> float | None:
-        return None if (chance := row.get("probability")) is None else modest(chance)
 
-    return [_column("sure", sure, Look.SHARE)] if any(map(sure, rows)) else []
+def _chance(row: Record) -> float:
+    """Return the chance of a row to keep target and limits; 1 where nothing unsure decides."""
+    return 1.0 if row.get("probability") is None else float(row["probability"])
 
 
 def _gpus(row: Record) -> str | None:
@@ -397,13 +401,12 @@ def _verdict(rows: Sequence[Record], confidence: float) -> list[str]:
     def usd(row: Record) -> float:
         return float(value_at(row, "run.usd.median") or value_at(row, "price.total_usd_per_hour") or inf)
 
-    judged = [row for row in rows if row.get("probability") is not None]
-    if not judged:
+    if not _sure_columns(rows):
         return []
-    sure = [row for row in judged if row["probability"] >= confidence]
-    first = min(sure, key=usd) if sure else max(judged, key=lambda row: float(row["probability"]))
+    sure = [row for row in rows if _chance(row) >= confidence]
+    first = min(sure, key=usd) if sure else max(rows, key=_chance)
     says = "Cheapest that surely does it" if sure else f"None is {percent(confidence)} sure to do it; surest"
-    return ["", f"{says}: {_named(first)}, {percent(modest(first['probability']))} sure"]
+    return ["", f"{says}: {_named(first)}, {percent(modest(_chance(first)))} sure"]
 
 
 def _computes(row: Record) -> str:

@@ -84,6 +84,11 @@ def test_what_no_cloud_sells_is_named_so_that_it_can_be_pasted(stderr):
     assert "--cloud to any" in err
 
 
+def test_what_serves_all_users_is_named_beside_what_has_room_for_fewer(shown):
+    question = "compare --task generation --model qwen3-32b --users 20 --instance p5.4xlarge,g7e.2xlarge"
+    assert "Cheapest that surely does it: g7e.2xlarge" in shown(*question.split())
+
+
 def test_a_comparison_of_any_market_names_those_that_it_takes(stderr):
     question = "compare --task training --model resnet50 --instance g6.xlarge --market any"
     assert "unknown market 'any'; did you mean on-demand or spot?" in stderr(*question.split())
