@@ -333,7 +333,7 @@ def _good_batches(request: NetworkQuestion, table: Table, chosen: Integers) -> I
     same = np.flatnonzero(known[index] == spec)
     spec, index, lower, some = spec[same], index[same], lower[same], table.take(same)
     chances = chances_of(request, some)
-    first = -chances if request.is_sure else rank(request, some)
+    first = -chances if request.is_sure else expected_cost(cost(request, some), chances)
     likely = chances[best_of_each(spec, first, -chances)]
     # A smaller batch must not raise the chance of a miss, nor make a safe spec unsafe.
     as_likely = likely - _SAME_CHANCE
