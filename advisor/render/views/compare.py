@@ -399,7 +399,8 @@ def _verdict(rows: Sequence[Record], confidence: float) -> list[str]:
     """Return the cheapest instance that is sure enough (by cost of the run, if any), or else the surest."""
 
     def usd(row: Record) -> float:
-        return float(value_at(row, "run.usd.median") or value_at(row, "price.total_usd_per_hour") or inf)
+        per_hour = row.get("total_usd_per_hour") or value_at(row, "price.total_usd_per_hour")
+        return float(value_at(row, "run.usd.median") or per_hour or inf)
 
     if not _sure_columns(rows):
         return []

@@ -87,6 +87,8 @@ def test_what_no_cloud_sells_is_named_so_that_it_can_be_pasted(stderr):
 def test_what_serves_all_users_is_named_beside_what_has_room_for_fewer(shown):
     question = "compare --task generation --model qwen3-32b --users 20 --instance p5.4xlarge,g7e.2xlarge"
     assert "Cheapest that surely does it: g7e.2xlarge" in shown(*question.split())
+    question = "compare --task inference --model resnet50 --target-throughput 200 --market spot --instance"
+    assert "surely does it: g6.xlarge" in shown(*question.split(), "g4dn.xlarge,g6.xlarge")
 
 
 def test_a_comparison_of_any_market_names_those_that_it_takes(stderr):
